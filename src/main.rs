@@ -1,0 +1,2 @@
+//! The highwater binary.
+fn main() {}

@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Kafka's wire format: bytes to values and back.
+pub mod record_batch;
+pub mod types;

@@ -1,0 +1,3 @@
+//! A partition's replica on this broker.
+pub mod handle;
+pub use handle::{AppendTicket, Appended, Replica, ReplicaOffsets};

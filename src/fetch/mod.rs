@@ -1,0 +1,2 @@
+//! Fetch: planning, sessions, execution.
+pub mod session;

@@ -3,9 +3,20 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 
-use bytes::Bytes;
+mod builder;
+mod control;
+mod crc;
+mod header;
+mod records;
 
-use crate::types::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Timestamp};
+use bytes::{Bytes, BytesMut};
+
+pub use builder::BatchBuilder;
+pub use control::{ControlKind, EndTxnMarker};
+pub use header::{BatchHeader, TimestampType};
+pub use records::{Record, RecordHeader, Records};
+
+use crate::types::{LeaderEpoch, Offset, Timestamp};
 
 /// Bytes of a batch's header, from `base_offset` to `record_count`.
 pub const HEADER_LEN: usize = 61;
@@ -43,118 +54,127 @@ pub enum BatchError {
     },
 }
 
-/// The header of a record batch, field by field (Kafka: `DefaultRecordBatch`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchHeader {
-    /// Offset of the first record.
-    pub base_offset: Offset,
-    /// Bytes after this field.
-    pub batch_length: i32,
-    /// Epoch of the leader that appended it.
-    pub partition_leader_epoch: LeaderEpoch,
-    /// Always 2 here.
-    pub magic: i8,
-    /// CRC-32C over everything from `attributes` on.
-    pub crc: u32,
-    /// Codec, timestamp type, transactional, control, delete horizon.
-    pub attributes: i16,
-    /// Offset of the last record, counted from `base_offset`.
-    pub last_offset_delta: i32,
-    /// Timestamp of the first record, or the delete horizon.
-    pub base_timestamp: Timestamp,
-    /// The largest timestamp of its records, or the append time.
-    pub max_timestamp: Timestamp,
-    /// The producer, or -1.
-    pub producer_id: ProducerId,
-    /// Its epoch, or -1.
-    pub producer_epoch: ProducerEpoch,
-    /// Sequence of the first record, or -1.
-    pub base_sequence: i32,
-    /// Records in the body; may be fewer than the offsets after compaction.
-    pub record_count: i32,
-}
-
 /// One batch: a copy of its 61 header bytes, and its body by reference.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordBatch {
     header: BatchHeader,
     head: [u8; HEADER_LEN],
     body: Bytes,
 }
 
-// CONTRACT (owner: protocol). The signatures below are what other crates call.
-impl BatchHeader {
-    /// Reads the header from the first 61 bytes. Checks magic and that the lengths can be true.
-    pub fn parse(_bytes: &[u8]) -> Result<BatchHeader, BatchError> {
-        todo!()
-    }
-    /// Bytes of the whole batch.
-    pub fn size_in_bytes(&self) -> usize {
-        todo!()
-    }
-    /// `base_offset + last_offset_delta`.
-    pub fn last_offset(&self) -> Offset {
-        todo!()
-    }
-    /// `last_offset + 1`.
-    pub fn next_offset(&self) -> Offset {
-        todo!()
-    }
-    /// Sequence of the last record, wrapping after `i32::MAX` to 0; -1 without a producer.
-    pub fn last_sequence(&self) -> i32 {
-        todo!()
-    }
-    /// Attribute bit 4.
-    pub fn is_transactional(&self) -> bool {
-        todo!()
-    }
-    /// Attribute bit 5.
-    pub fn is_control(&self) -> bool {
-        todo!()
-    }
-}
-
 impl RecordBatch {
     /// Takes the first batch off `bytes` (no copy of the body, CRC not checked);
-    /// `None` when `bytes` is empty.
-    pub fn split_from(_bytes: &mut Bytes) -> Result<Option<RecordBatch>, BatchError> {
-        todo!()
+    /// `None` when `bytes` is empty. On an error `bytes` is left as it was.
+    pub fn split_from(bytes: &mut Bytes) -> Result<Option<RecordBatch>, BatchError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let header = BatchHeader::parse(bytes)?;
+        let size_in_bytes = header.size_in_bytes();
+        let Some(whole) = bytes.get(..size_in_bytes) else {
+            return Err(BatchError::Truncated(format!(
+                "the header says {size_in_bytes} bytes, {} are there",
+                bytes.len()
+            )));
+        };
+        let mut head = [0; HEADER_LEN];
+        head.copy_from_slice(&whole[..HEADER_LEN]);
+        let body = bytes.split_to(size_in_bytes).slice(HEADER_LEN..);
+        Ok(Some(RecordBatch { header, head, body }))
     }
+
     /// Puts a batch together from its two parts, as the journal reads them.
-    pub fn from_parts(_head: [u8; HEADER_LEN], _body: Bytes) -> Result<RecordBatch, BatchError> {
-        todo!()
+    pub fn from_parts(head: [u8; HEADER_LEN], body: Bytes) -> Result<RecordBatch, BatchError> {
+        let header = BatchHeader::parse(&head)?;
+        if header.size_in_bytes() != HEADER_LEN + body.len() {
+            return Err(BatchError::Truncated(format!(
+                "the header says {} bytes, {} are there",
+                header.size_in_bytes(),
+                HEADER_LEN + body.len()
+            )));
+        }
+        Ok(RecordBatch { header, head, body })
     }
+
+    /// A batch around `body` whose length and CRC fields are set from what is there.
+    fn seal(mut header: BatchHeader, body: Bytes) -> Result<RecordBatch, BatchError> {
+        let batch_length = HEADER_LEN - LENGTH_PREFIX_LEN + body.len();
+        header.batch_length = i32::try_from(batch_length)
+            .map_err(|_| BatchError::TooLarge { limit_bytes: i32::MAX as usize })?;
+        let head = header.encode();
+        let mut batch = RecordBatch { header, head, body };
+        batch.renew_crc();
+        Ok(batch)
+    }
+
     /// The header's fields.
+    #[must_use]
     pub fn header(&self) -> &BatchHeader {
         &self.header
     }
+
     /// The header's bytes, as they go to disk and to consumers.
+    #[must_use]
     pub fn head(&self) -> &[u8; HEADER_LEN] {
         &self.head
     }
+
     /// Everything behind the header.
+    #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.body
     }
+
     /// Bytes of the whole batch.
+    #[must_use]
     pub fn size_in_bytes(&self) -> usize {
         HEADER_LEN + self.body.len()
     }
+
     /// Compares the CRC with what head and body give.
     pub fn verify_crc(&self) -> Result<(), BatchError> {
-        todo!()
+        let stored = self.header.crc;
+        let computed = crc::of_batch(&self.head, &self.body);
+        if stored == computed { Ok(()) } else { Err(BatchError::CrcMismatch { stored, computed }) }
     }
+
     /// Gives the batch its place in the log: `base_offset` and `partition_leader_epoch`, both
     /// outside the CRC.
-    pub fn place(&mut self, _base_offset: Offset, _leader_epoch: LeaderEpoch) {
-        todo!()
+    pub fn place(&mut self, base_offset: Offset, leader_epoch: LeaderEpoch) {
+        self.header.base_offset = base_offset;
+        self.header.partition_leader_epoch = leader_epoch;
+        self.head = self.header.encode();
     }
+
     /// Makes it a LogAppendTime batch: attribute bit 3, `max_timestamp`, new CRC.
-    pub fn stamp_log_append_time(&mut self, _now: Timestamp) {
-        todo!()
+    pub fn stamp_log_append_time(&mut self, now: Timestamp) {
+        self.header.attributes |= header::LOG_APPEND_TIME_BIT;
+        self.header.max_timestamp = now;
+        self.head = self.header.encode();
+        self.renew_crc();
     }
+
+    fn renew_crc(&mut self) {
+        self.header.crc = crc::of_batch(&self.head, &self.body);
+        self.head = self.header.encode();
+    }
+
+    /// Iterates over the records, decompressing the body into at most `limit_bytes`.
+    ///
+    /// The CRC is not checked here; damage shows as an error of the iterator, never as a panic.
+    pub fn records(&self, limit_bytes: usize) -> Result<Records, BatchError> {
+        Records::open(self, limit_bytes)
+    }
+
     /// Head and body in one buffer: copies, for tests and rare paths.
+    #[must_use]
     pub fn to_bytes(&self) -> Bytes {
-        todo!()
+        let mut bytes = BytesMut::with_capacity(self.size_in_bytes());
+        bytes.extend_from_slice(&self.head);
+        bytes.extend_from_slice(&self.body);
+        bytes.freeze()
     }
 }
+
+#[cfg(test)]
+mod tests;

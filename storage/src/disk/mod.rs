@@ -4,10 +4,14 @@
 //! `SimDisk` a seeded model of it that loses, tears and fails; the journal cannot tell them apart.
 //! Every error is a `std::io::Error`; `ErrorKind::StorageFull` means that the disk is full.
 
+pub mod file;
+
 use std::any::Any;
 use std::fmt::Debug;
 use std::io::{IoSlice, Result};
 use std::sync::Arc;
+
+pub use file::FileDisk;
 
 /// A flat directory of files. Names are plain (no separators).
 pub trait Disk: Send + Sync + Debug {
@@ -29,6 +33,9 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Bytes that can still be written by this process.
     fn free_bytes(&self) -> Result<u64>;
+
+    /// The size of the file system.
+    fn total_bytes(&self) -> Result<u64>;
 
     /// Takes the directory for this process until the guard is dropped; `WouldBlock` if another
     /// process, or another `Disk` on the same directory, holds it.

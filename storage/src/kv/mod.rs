@@ -5,9 +5,13 @@
 //! Every error is a `std::io::Error`; `ErrorKind::StorageFull` means that the disk is full (the
 //! caller keeps its batch and tries again later), anything else that the store is unusable.
 
+pub mod memory;
+
 use std::fmt::Debug;
 use std::io::Result;
 use std::ops::Range;
+
+pub use memory::MemoryKv;
 
 /// The families; their key layouts are drawn in `index/mod.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

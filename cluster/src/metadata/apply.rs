@@ -1,20 +1,62 @@
 //! (image, command) -> (image, delta, result).
 //!
 //! Pure: no I/O, no clock, no randomness.
-#![allow(missing_docs, unused_variables)]
 
 use super::command::{CommandResult, MetadataCommand};
 use super::image::MetadataImage;
+use super::{brokers, configs, producer_ids, topics};
 
 /// What changed, for those who open and close replicas.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MetadataDelta {
+    /// Raft groups of partitions that are new.
     pub added_groups: Vec<u64>,
+    /// Raft groups of partitions that are gone.
     pub removed_groups: Vec<u64>,
+    /// Topics that were made, deleted, or whose partitions or configs changed.
     pub topics_changed: Vec<String>,
 }
 
-// CONTRACT (owner: metadata). A refused command leaves the image as it was.
-pub fn apply(image: &MetadataImage, command: &MetadataCommand) -> (MetadataImage, MetadataDelta, CommandResult) {
-    todo!()
+/// Carries out one command. Refused commands leave the image as it was; so do commands that say
+/// what is so already.
+#[must_use]
+pub fn apply(
+    image: &MetadataImage,
+    command: &MetadataCommand,
+) -> (MetadataImage, MetadataDelta, CommandResult) {
+    let mut next = image.clone();
+    let mut delta = MetadataDelta::default();
+    let result = apply_to(&mut next, &mut delta, command);
+    if result.is_err() {
+        return (image.clone(), MetadataDelta::default(), result);
+    }
+    (next, delta, result)
+}
+
+fn apply_to(
+    image: &mut MetadataImage,
+    delta: &mut MetadataDelta,
+    command: &MetadataCommand,
+) -> CommandResult {
+    match command {
+        MetadataCommand::InitCluster { cluster_id } => brokers::init_cluster(image, cluster_id),
+        MetadataCommand::RegisterBroker { broker } => brokers::register(image, broker),
+        MetadataCommand::CreateTopic { name, id, assignment, configs } => {
+            let new = topics::NewTopic { name, id: *id, assignment, configs };
+            topics::create(image, delta, &new)
+        }
+        MetadataCommand::DeleteTopic { id } => topics::delete(image, delta, *id),
+        MetadataCommand::CreatePartitions { topic, added } => {
+            topics::add_partitions(image, delta, *topic, added)
+        }
+        MetadataCommand::SetTopicConfigs { topic, configs } => {
+            configs::set_topic(image, delta, *topic, configs)
+        }
+        MetadataCommand::SetBrokerConfigs { broker, configs } => {
+            configs::set_broker(image, delta, *broker, configs)
+        }
+        MetadataCommand::AllocateProducerIds { broker, count } => {
+            producer_ids::allocate(image, *broker, *count)
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! The whole write vocabulary of the metadata log.
 //!
 //! Pure: no I/O, no clock, no randomness.
-#![allow(missing_docs)]
 
 use std::collections::BTreeMap;
 
@@ -15,35 +14,80 @@ use crate::ClusterError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum MetadataCommand {
     /// Sets the cluster id if none is set.
-    InitCluster { cluster_id: String },
-    RegisterBroker { broker: BrokerImage },
+    InitCluster {
+        /// The id.
+        cluster_id: String,
+    },
+    /// Makes a broker known, or replaces what was known of it.
+    RegisterBroker {
+        /// The broker.
+        broker: BrokerImage,
+    },
+    /// Makes a topic with all its partitions.
     CreateTopic {
+        /// Its name.
         name: String,
+        /// Its identity, fresh.
         id: TopicId,
         /// Replicas of each partition, in order.
         assignment: Vec<Vec<BrokerId>>,
+        /// Its own configs, checked by the caller.
         configs: BTreeMap<String, String>,
     },
-    DeleteTopic { id: TopicId },
+    /// Deletes a topic.
+    DeleteTopic {
+        /// Which.
+        id: TopicId,
+    },
+    /// Adds partitions to a topic.
     CreatePartitions {
+        /// Which.
         topic: TopicId,
         /// Replicas of the partitions to add.
         added: Vec<Vec<BrokerId>>,
     },
     /// Replaces a topic's own configs (the caller merged them).
-    SetTopicConfigs { topic: TopicId, configs: BTreeMap<String, String> },
+    SetTopicConfigs {
+        /// Which.
+        topic: TopicId,
+        /// All of them.
+        configs: BTreeMap<String, String>,
+    },
     /// Replaces the dynamic configs of a broker, or the cluster-wide default (`None`).
-    SetBrokerConfigs { broker: Option<BrokerId>, configs: BTreeMap<String, String> },
+    SetBrokerConfigs {
+        /// Which.
+        broker: Option<BrokerId>,
+        /// All of them.
+        configs: BTreeMap<String, String>,
+    },
     /// Hands out the next block of producer ids.
-    AllocateProducerIds { broker: BrokerId, count: i64 },
+    AllocateProducerIds {
+        /// Who asks.
+        broker: BrokerId,
+        /// How many.
+        count: i64,
+    },
 }
 
 /// What a carried-out command says back.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CommandOutcome {
+    /// Nothing but that it is done.
     Done,
-    TopicCreated { id: TopicId, partitions: Vec<PartitionId> },
-    ProducerIds { first: i64, count: i64 },
+    /// A topic was made.
+    TopicCreated {
+        /// Its identity.
+        id: TopicId,
+        /// Its partitions.
+        partitions: Vec<PartitionId>,
+    },
+    /// A block of producer ids was handed out.
+    ProducerIds {
+        /// The first of them.
+        first: i64,
+        /// How many.
+        count: i64,
+    },
 }
 
 /// A command's answer.

@@ -1,7 +1,6 @@
 //! `MetadataImage`: an immutable snapshot of everything the metadata log says.
 //!
 //! Pure: no I/O, no clock, no randomness.
-#![allow(missing_docs)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +8,27 @@ use std::sync::Arc;
 use protocol::types::{BrokerId, PartitionId, TopicId};
 use serde::{Deserialize, Serialize};
 
+/// The Raft group of the metadata log itself; partitions get the numbers behind it.
+pub const METADATA_GROUP: u64 = 0;
+
+/// Topics that the broker keeps its own state in (`Topic.INTERNAL_TOPICS`). Other names with two
+/// leading underscores belong to users: `__debezium-heartbeat`, say.
+pub const INTERNAL_TOPICS: [&str; 3] =
+    ["__consumer_offsets", "__share_group_state", "__transaction_state"];
+
 /// What the metadata log says, as of one of its entries. Cloning is cheap (maps of `Arc`s).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetadataImage {
     /// Made by the first node that ever started, kept for good.
     pub cluster_id: String,
+    /// The brokers that have registered.
     pub brokers: Arc<BTreeMap<BrokerId, BrokerImage>>,
+    /// Topics by name.
     pub topics: Arc<BTreeMap<String, Arc<TopicImage>>>,
+    /// Names of the topics by id.
     pub topic_names: Arc<BTreeMap<TopicId, String>>,
     /// Dynamic broker configs: key `None` is the cluster-wide default.
+    #[serde(with = "broker_configs")]
     pub broker_configs: Arc<BTreeMap<Option<BrokerId>, BTreeMap<String, String>>>,
     /// Next number for a partition's Raft group; never reused. Starts at 1 (0 is this log).
     pub next_group_id: u64,
@@ -25,26 +36,50 @@ pub struct MetadataImage {
     pub next_producer_id: i64,
 }
 
+impl Default for MetadataImage {
+    fn default() -> Self {
+        Self {
+            cluster_id: String::new(),
+            brokers: Arc::default(),
+            topics: Arc::default(),
+            topic_names: Arc::default(),
+            broker_configs: Arc::default(),
+            next_group_id: METADATA_GROUP + 1,
+            next_producer_id: 0,
+        }
+    }
+}
+
+/// A broker, as it registered itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BrokerImage {
+    /// Its `node.id`.
     pub id: BrokerId,
+    /// Its `broker.rack`.
     pub rack: Option<String>,
     /// Advertised, per listener name.
     pub endpoints: Vec<EndpointImage>,
 }
 
+/// Where clients reach a broker by one of its listeners.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndpointImage {
+    /// The listener's name.
     pub listener: String,
+    /// The advertised host. Empty = the broker is reached by whatever address the client came to.
     pub host: String,
+    /// The advertised port.
     pub port: u16,
     /// PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
     pub security_protocol: String,
 }
 
+/// A topic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TopicImage {
+    /// Its name.
     pub name: String,
+    /// Its identity; a topic of the same name made later has another one.
     pub id: TopicId,
     /// Index = partition number.
     pub partitions: Vec<PartitionImage>,
@@ -52,29 +87,86 @@ pub struct TopicImage {
     pub configs: BTreeMap<String, String>,
 }
 
+/// A partition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartitionImage {
+    /// Its number within the topic.
     pub id: PartitionId,
     /// Its Raft group.
     pub group: u64,
+    /// Who keeps it; the first one is the preferred leader.
     pub replicas: Vec<BrokerId>,
 }
 
 impl MetadataImage {
+    /// The topic of that name.
+    #[must_use]
     pub fn topic(&self, name: &str) -> Option<&Arc<TopicImage>> {
         self.topics.get(name)
     }
+
+    /// The topic of that id.
+    #[must_use]
     pub fn topic_by_id(&self, id: TopicId) -> Option<&Arc<TopicImage>> {
         self.topics.get(self.topic_names.get(&id)?)
+    }
+
+    /// How many partitions all topics have together.
+    #[must_use]
+    pub fn partition_count(&self) -> usize {
+        self.topics.values().map(|topic| topic.partitions.len()).sum()
+    }
+
+    /// The dynamic value of a broker's config: its own, or else the cluster-wide default.
+    #[must_use]
+    pub fn dynamic_broker_config(&self, broker: BrokerId, key: &str) -> Option<&str> {
+        [Some(broker), None]
+            .iter()
+            .find_map(|scope| self.broker_configs.get(scope)?.get(key))
+            .map(String::as_str)
+    }
+}
+
+impl BrokerImage {
+    /// Where clients of that listener reach the broker.
+    #[must_use]
+    pub fn endpoint(&self, listener: &str) -> Option<&EndpointImage> {
+        self.endpoints.iter().find(|endpoint| endpoint.listener == listener)
     }
 }
 
 impl TopicImage {
+    /// The partition of that number.
+    #[must_use]
     pub fn partition(&self, id: PartitionId) -> Option<&PartitionImage> {
         self.partitions.get(usize::try_from(id.0).ok()?)
     }
-    /// `__consumer_offsets`, `__transaction_state` and their kind.
+
+    /// Whether the broker keeps its own state in it.
+    #[must_use]
     pub fn is_internal(&self) -> bool {
-        self.name.starts_with("__")
+        INTERNAL_TOPICS.contains(&self.name.as_str())
+    }
+}
+
+/// JSON has no null keys, so the map is written as a list of pairs.
+mod broker_configs {
+    use super::{Arc, BTreeMap, BrokerId};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    type Map = BTreeMap<Option<BrokerId>, BTreeMap<String, String>>;
+
+    pub(super) fn serialize<S: Serializer>(
+        map: &Arc<Map>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map.iter())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<Map>, D::Error> {
+        let pairs = Vec::<(Option<BrokerId>, BTreeMap<String, String>)>::deserialize(deserializer)?;
+        Ok(Arc::new(pairs.into_iter().collect()))
     }
 }

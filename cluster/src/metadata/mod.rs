@@ -1,6 +1,16 @@
 //! The cluster's metadata: one more log, and the image that replaying it yields.
+
 pub mod apply;
+mod brokers;
 pub mod command;
+mod configs;
 pub mod image;
-pub use command::{CommandResult, MetadataCommand};
+mod producer_ids;
+#[cfg(test)]
+mod tests;
+pub mod topic_name;
+mod topics;
+
+pub use apply::{MetadataDelta, apply};
+pub use command::{CommandOutcome, CommandResult, MetadataCommand};
 pub use image::{BrokerImage, EndpointImage, MetadataImage, PartitionImage, TopicImage};

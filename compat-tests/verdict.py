@@ -27,7 +27,11 @@ def main() -> int:
         print(*(name for name, row in cases.items() if row.get("short")), sep="\n")
         return 0
 
-    got = dict(reversed(line.split()) for line in arguments.results.read_text().splitlines())
+    # A case may report several times (once a codec, say): one failure makes it fail.
+    got = {}
+    for line in arguments.results.read_text().splitlines():
+        result, name = line.split()
+        got[name] = "fail" if "fail" in (result, got.get(name)) else result
     wanted = {
         name: row
         for name, row in cases.items()

@@ -1,0 +1,92 @@
+# Highwater's commands. Everything uses one cargo profile (release), so that RocksDB's C++ is
+# compiled once for run, test and bench. CARGO_TARGET_DIR is honoured.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
+# The simulation is built with other flags and without RocksDB: a target directory of its own.
+SIM_TARGET_DIR := $(TARGET_DIR)/simulation
+CARGO ?= cargo
+# One set of features for every command: a narrower selection would build the dependencies anew.
+WORKSPACE := --release --locked --workspace
+BINARY := $(TARGET_DIR)/release/highwater
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test check fix it crash sim fuzz compat compat-reference \
+	bench bench-smoke doc deny ci clean
+
+help: ## Show this list.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: ## Install what the build needs (through apt-get, when missing).
+	@.ci/build-deps
+
+build: setup ## Build everything.
+	$(CARGO) build --release --locked
+
+run: build ## Build, and start the broker on port 9092 with its data in ./data. ARGS= adds arguments.
+	exec $(BINARY) serve --override log.dirs=./data $(ARGS)
+
+test: setup ## Everything that CI runs.
+	@$(MAKE) ci
+
+check: setup ## The gate before a commit: format, lints, unit and tidy tests, documentation.
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
+	$(CARGO) test $(WORKSPACE) --lib --bins --test tidy
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(WORKSPACE) --no-deps
+
+fix: setup ## Format, apply clippy's suggestions, rewrite expectations and generated documents.
+	$(CARGO) fmt --all
+	$(CARGO) clippy $(WORKSPACE) --all-targets --fix --allow-dirty --allow-staged
+	UPDATE_EXPECT=1 $(CARGO) test $(WORKSPACE) --lib --bins --test tidy
+
+it: setup ## Integration tests: the real binary, through the wire. T= filters.
+	$(CARGO) test $(WORKSPACE) --test it -- $(T)
+
+crash: setup ## kill -9 at random points: LOOPS=100, then restart times at BIG_GB=10.
+	LOOPS=$(or $(LOOPS),100) BIG_GB=$(or $(BIG_GB),10) \
+		$(CARGO) test $(WORKSPACE) --test crash -- --nocapture --test-threads=1
+
+sim: ## Seeded simulation of the cluster: ITERATIONS=200 seeds, or one SEED=.
+	RUSTFLAGS="--cfg tokio_unstable" CARGO_TARGET_DIR=$(SIM_TARGET_DIR) \
+		SEED=$(SEED) ITERATIONS=$(or $(ITERATIONS),200) \
+		$(CARGO) test --release --locked --no-default-features -p cluster -- --nocapture sim
+
+fuzz: setup ## Fuzz targets (needs cargo-fuzz and a nightly toolchain). T= names one, SECONDS=60.
+	@.ci/fuzz "$(T)" "$(or $(SECONDS),60)"
+
+compat: build ## Real clients: kcat, Kafka's tools, Python. CLIENT= names one, CASE= filters, SHORT=1.
+	compat-tests/run.sh $(CLIENT)
+
+compat-reference: ## The same cases against Apache Kafka itself.
+	BROKER=kafka compat-tests/run.sh $(CLIENT)
+
+bench: setup ## Throughput, CPU, memory and start-up of the whole broker, as a table.
+	$(CARGO) build $(WORKSPACE) --bins
+	$(TARGET_DIR)/release/broker-bench $(ARGS)
+
+bench-smoke: setup ## The same in a few seconds: does it run?
+	$(CARGO) build $(WORKSPACE) --bins
+	$(TARGET_DIR)/release/broker-bench --smoke
+
+doc: setup ## API documentation of our crates.
+	$(CARGO) doc $(WORKSPACE) --no-deps
+
+deny: ## Licences, duplicates and sources of the dependencies.
+	@command -v cargo-deny >/dev/null || { echo "first: cargo install --locked cargo-deny"; exit 1; }
+	$(CARGO) deny --offline check bans licenses sources
+
+ci: ## What .ci/run runs: check, integration, crash loops, simulation, short compat run.
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
+	$(CARGO) build --release --locked
+	LOOPS=$(or $(LOOPS),10) $(CARGO) test $(WORKSPACE)
+	@$(MAKE) sim
+	SHORT=1 compat-tests/run.sh
+	@$(MAKE) bench-smoke
+
+clean: ## Remove what was built.
+	$(CARGO) clean

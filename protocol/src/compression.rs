@@ -3,9 +3,9 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::record_batch::BatchError;
 
@@ -72,6 +72,9 @@ const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
 const XERIAL_HEADER_LEN: usize = 16;
 const XERIAL_BLOCK_BYTES: usize = 32 * 1024;
 
+/// What a stream being decompressed holds at a time, beside the codec's own window.
+const STREAM_BUFFER_BYTES: usize = 32 * 1024;
+
 /// Compresses a body.
 pub fn compress(codec: Codec, body: Bytes) -> Result<Bytes, BatchError> {
     match codec {
@@ -111,6 +114,29 @@ pub fn decompress(codec: Codec, body: &Bytes, limit_bytes: usize) -> Result<Byte
             read_bounded(decoder, limit_bytes)
         }
     }
+}
+
+/// The decompressed body as a stream, of which one buffer is held at a time. The caller stops
+/// reading when it has had enough; only snappy, whose blocks have no bound but which grows little,
+/// is held to `limit_bytes` here.
+pub(crate) fn stream<'a>(
+    codec: Codec,
+    body: &'a Bytes,
+    limit_bytes: usize,
+) -> Result<Box<dyn BufRead + 'a>, BatchError> {
+    Ok(match codec {
+        Codec::None => Box::new(&body[..]),
+        Codec::Gzip => buffered(flate2::bufread::MultiGzDecoder::new(&body[..])),
+        Codec::Snappy => Box::new(decompress_snappy(body, limit_bytes)?.reader()),
+        Codec::Lz4 => buffered(lz4_flex::frame::FrameDecoder::new(&body[..])),
+        Codec::Zstd => {
+            buffered(zstd::stream::read::Decoder::with_buffer(&body[..]).map_err(failed)?)
+        }
+    })
+}
+
+fn buffered<'a>(reader: impl Read + 'a) -> Box<dyn BufRead + 'a> {
+    Box::new(BufReader::with_capacity(STREAM_BUFFER_BYTES, reader))
 }
 
 /// Reads to the end, growing with what really arrives: a small body that claims to be huge costs

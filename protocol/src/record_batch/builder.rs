@@ -5,7 +5,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-use super::header::{CONTROL_BIT, LOG_APPEND_TIME_BIT, MAGIC, TRANSACTIONAL_BIT};
+use super::header::{CONTROL_BIT, MAGIC, TRANSACTIONAL_BIT};
 use super::{BatchError, BatchHeader, Record, RecordBatch, TimestampType};
 use crate::compression::{self, Codec};
 use crate::types::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Timestamp};
@@ -100,10 +100,7 @@ impl BatchBuilder {
     /// Whose clock its timestamps are from.
     #[must_use]
     pub fn timestamp_type(mut self, timestamp_type: TimestampType) -> Self {
-        match timestamp_type {
-            TimestampType::CreateTime => self.header.attributes &= !LOG_APPEND_TIME_BIT,
-            TimestampType::LogAppendTime => self.header.attributes |= LOG_APPEND_TIME_BIT,
-        }
+        self.header.set_timestamp_type(timestamp_type);
         self
     }
 

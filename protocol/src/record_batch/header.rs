@@ -23,7 +23,7 @@ pub(super) const MAGIC: i8 = 2;
 const MAGIC_AT: usize = 16;
 
 const CODEC_MASK: i16 = 0x07;
-pub(super) const LOG_APPEND_TIME_BIT: i16 = 1 << 3;
+const LOG_APPEND_TIME_BIT: i16 = 1 << 3;
 pub(super) const TRANSACTIONAL_BIT: i16 = 1 << 4;
 pub(super) const CONTROL_BIT: i16 = 1 << 5;
 const DELETE_HORIZON_BIT: i16 = 1 << 6;
@@ -159,6 +159,13 @@ impl BatchHeader {
             TimestampType::CreateTime
         } else {
             TimestampType::LogAppendTime
+        }
+    }
+
+    pub(super) fn set_timestamp_type(&mut self, timestamp_type: TimestampType) {
+        match timestamp_type {
+            TimestampType::CreateTime => self.attributes &= !LOG_APPEND_TIME_BIT,
+            TimestampType::LogAppendTime => self.attributes |= LOG_APPEND_TIME_BIT,
         }
     }
 

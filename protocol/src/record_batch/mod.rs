@@ -8,6 +8,8 @@ mod control;
 mod crc;
 mod header;
 mod records;
+mod validate;
+mod walk;
 
 use bytes::{Bytes, BytesMut};
 
@@ -15,6 +17,9 @@ pub use builder::BatchBuilder;
 pub use control::{ControlKind, EndTxnMarker};
 pub use header::{BatchHeader, TimestampType};
 pub use records::{Record, RecordHeader, Records};
+pub use validate::{
+    MAX_RECORD_ERRORS, Validated, ValidationError, ValidationRules, validate_for_append,
+};
 
 use crate::types::{LeaderEpoch, Offset, Timestamp};
 
@@ -148,8 +153,16 @@ impl RecordBatch {
 
     /// Makes it a LogAppendTime batch: attribute bit 3, `max_timestamp`, new CRC.
     pub fn stamp_log_append_time(&mut self, now: Timestamp) {
-        self.header.attributes |= header::LOG_APPEND_TIME_BIT;
-        self.header.max_timestamp = now;
+        self.set_max_timestamp(TimestampType::LogAppendTime, now);
+    }
+
+    /// Sets attribute bit 3 and `max_timestamp`, and the CRC if that changes anything.
+    pub fn set_max_timestamp(&mut self, timestamp_type: TimestampType, max: Timestamp) {
+        if self.header.timestamp_type() == timestamp_type && self.header.max_timestamp == max {
+            return;
+        }
+        self.header.set_timestamp_type(timestamp_type);
+        self.header.max_timestamp = max;
         self.head = self.header.encode();
         self.renew_crc();
     }

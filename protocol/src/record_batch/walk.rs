@@ -1,0 +1,140 @@
+//! A walk over the records of a body that looks at lengths, deltas and whether there is a key, and
+//! keeps nothing: what validation costs for every batch.
+//!
+//! Works on a slice and on a stream being decompressed, of which it holds one buffer at a time.
+//!
+//! Pure: no I/O, no clock, no randomness.
+
+use std::io::BufRead;
+
+use super::BatchError;
+use crate::varint;
+
+/// Bytes of the longest varint.
+const MAX_VARINT_LEN: usize = 10;
+
+/// What the walk sees of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WalkedRecord {
+    pub timestamp_delta: i64,
+    pub offset_delta: i32,
+    pub has_key: bool,
+}
+
+/// The place in a body. See `records.rs` for how a record looks.
+pub(super) struct Walk<R> {
+    reader: R,
+    taken_bytes: u64,
+    limit_bytes: u64,
+}
+
+impl<R: BufRead> Walk<R> {
+    /// Starts at the first record; gives up when more than `limit_bytes` were read.
+    pub(super) fn new(reader: R, limit_bytes: usize) -> Self {
+        Self { reader, taken_bytes: 0, limit_bytes: limit_bytes as u64 }
+    }
+
+    /// Steps over one record.
+    pub(super) fn step(&mut self) -> Result<WalkedRecord, BatchError> {
+        let length = self.length()?.ok_or_else(|| invalid("a record's length is negative"))?;
+        let end = self.taken_bytes + length;
+        self.skip(1)?;
+        let timestamp_delta = self.varint_64()?;
+        let offset_delta = self.varint_32()?;
+        let has_key = self.skip_field()?;
+        self.skip_field()?;
+        let header_count = self.length()?.ok_or_else(|| invalid("the header count is negative"))?;
+        for _ in 0..header_count {
+            if !self.skip_field()? {
+                return Err(invalid("a header's key is null"));
+            }
+            self.skip_field()?;
+        }
+        if self.taken_bytes != end {
+            return Err(invalid("a record's length is not that of its fields"));
+        }
+        Ok(WalkedRecord { timestamp_delta, offset_delta, has_key })
+    }
+
+    /// Whether nothing is left behind the last record.
+    pub(super) fn is_at_end(&mut self) -> Result<bool, BatchError> {
+        Ok(self.fill()?.is_empty())
+    }
+
+    fn fill(&mut self) -> Result<&[u8], BatchError> {
+        self.reader.fill_buf().map_err(|error| BatchError::Compression(error.to_string()))
+    }
+
+    fn take(&mut self, len: usize) -> Result<(), BatchError> {
+        self.reader.consume(len);
+        self.taken_bytes += len as u64;
+        if self.taken_bytes > self.limit_bytes {
+            let limit_bytes = usize::try_from(self.limit_bytes).unwrap_or(usize::MAX);
+            return Err(BatchError::TooLarge { limit_bytes });
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, mut len: u64) -> Result<(), BatchError> {
+        while len > 0 {
+            let there = self.fill()?.len();
+            if there == 0 {
+                return Err(cut_short());
+            }
+            let step = there.min(usize::try_from(len).unwrap_or(usize::MAX));
+            self.take(step)?;
+            len -= step as u64;
+        }
+        Ok(())
+    }
+
+    /// Skips a length and that many bytes; whether they were there, for the length may say null.
+    fn skip_field(&mut self) -> Result<bool, BatchError> {
+        match self.length()? {
+            Some(length) => self.skip(length).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn length(&mut self) -> Result<Option<u64>, BatchError> {
+        Ok(u64::try_from(self.varint_32()?).ok())
+    }
+
+    fn varint_32(&mut self) -> Result<i32, BatchError> {
+        i32::try_from(self.varint_64()?).map_err(|_| invalid("a number does not fit its field"))
+    }
+
+    fn varint_64(&mut self) -> Result<i64, BatchError> {
+        let buffer = self.fill()?;
+        if let Some((value, len)) = varint::read_i64(buffer) {
+            self.take(len)?;
+            return Ok(value);
+        }
+        self.varint_across_buffers()
+    }
+
+    /// The slow way, where a number lies across the end of a buffer.
+    #[cold]
+    fn varint_across_buffers(&mut self) -> Result<i64, BatchError> {
+        let mut bytes = [0; MAX_VARINT_LEN];
+        for at in 0..MAX_VARINT_LEN {
+            let Some(&byte) = self.fill()?.first() else { return Err(cut_short()) };
+            self.take(1)?;
+            bytes[at] = byte;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        varint::read_i64(&bytes)
+            .map(|(value, _)| value)
+            .ok_or_else(|| invalid("a number is too long"))
+    }
+}
+
+fn invalid(what: &str) -> BatchError {
+    BatchError::Invalid(what.to_owned())
+}
+
+fn cut_short() -> BatchError {
+    invalid("the records end before their count")
+}

@@ -5,6 +5,8 @@
 //! Every error is a `std::io::Error`; `ErrorKind::StorageFull` means that the disk is full.
 
 pub mod file;
+#[cfg(feature = "testing")]
+pub mod sim;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -12,6 +14,8 @@ use std::io::{IoSlice, Result};
 use std::sync::Arc;
 
 pub use file::FileDisk;
+#[cfg(feature = "testing")]
+pub use sim::SimDisk;
 
 /// A flat directory of files. Names are plain (no separators).
 pub trait Disk: Send + Sync + Debug {

@@ -6,12 +6,16 @@
 //! caller keeps its batch and tries again later), anything else that the store is unusable.
 
 pub mod memory;
+#[cfg(feature = "rocksdb")]
+pub mod rocks;
 
 use std::fmt::Debug;
 use std::io::Result;
 use std::ops::Range;
 
 pub use memory::MemoryKv;
+#[cfg(feature = "rocksdb")]
+pub use rocks::RocksKv;
 
 /// The families; their key layouts are drawn in `index/mod.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 //! reserved before its first element is read. There is no place to look at such a length before
 //! the library does, so the guard has two parts: the process runs on jemalloc, where a reservation
 //! that is never touched costs address space only and the decode fails at the first missing
-//! element; and what the library answers with a panic is caught here. `tests/hostile_lengths.rs`
+//! element; and what the library answers with a panic is caught here. `tests/hostile_bytes.rs`
 //! and the fuzz target `request_decode` hold that.
 //!
 //! Record bytes are not looked at: they stay slices of the frame.
@@ -126,3 +126,6 @@ fn split_head(mut frame: Bytes) -> Result<(ApiKey, RequestHead, Bytes), RequestE
         .map_err(|reason| malformed(code, api_version, reason))?;
     Ok((api_key, head, frame))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Carries a fetch plan out: reads the partitions within the response's limits, and waits until
+//! there is enough (Kafka: `ReplicaManager.fetchMessages`, `DelayedFetch`).
+//!
+//! A read looks into the index only; record bytes stay where they are until the socket takes them.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::ReadError;
+use cluster::metadata::TopicImage;
+use cluster::replica::{Replica, ReplicaOffsets};
+use protocol::error_code::ErrorCode;
+use protocol::types::{LeaderEpoch, Offset};
+use storage::log_store::Records;
+use tokio::sync::Notify;
+
+use super::planner::{
+    Budget, Decision, FetchParams, PartitionView, PlannedPartition, Progress, decide,
+};
+use super::session::Asked;
+use crate::context::Services;
+use crate::error_map::ToErrorCode;
+use crate::handlers::common::leadership::{CurrentLeader, end_offset_for_epoch};
+use crate::handlers::common::resolve;
+
+/// What a partition's read yielded.
+#[derive(Debug, Clone)]
+pub struct PartitionAnswer {
+    /// [`ErrorCode::None`], or why there is nothing else in it.
+    pub error: ErrorCode,
+    /// The partition's offsets, unless there is an error.
+    pub offsets: Option<ReplicaOffsets>,
+    /// Where the client's log and this one part.
+    pub diverging: Option<(LeaderEpoch, Offset)>,
+    /// Where to go instead, on an error that says so.
+    pub current_leader: Option<CurrentLeader>,
+    /// The batches.
+    pub records: Records,
+}
+
+impl PartitionAnswer {
+    fn failed(error: ErrorCode) -> Self {
+        let (offsets, diverging, current_leader) = (None, None, None);
+        Self { error, offsets, diverging, current_leader, records: Records::default() }
+    }
+
+    fn empty(offsets: ReplicaOffsets) -> Self {
+        Self { offsets: Some(offsets), ..Self::failed(ErrorCode::None) }
+    }
+}
+
+/// One partition of the fetch, found.
+struct Source {
+    asked: Asked,
+    /// As the plan found it.
+    topic: Option<Arc<TopicImage>>,
+    replica: Result<Arc<Replica>, ErrorCode>,
+}
+
+/// A fetch in progress.
+pub struct Execution {
+    services: Arc<Services>,
+    params: FetchParams,
+    sources: Vec<Source>,
+}
+
+/// The answers of one pass, in the order of the plan.
+pub struct Pass {
+    /// One for each partition.
+    pub answers: Vec<PartitionAnswer>,
+    progress: Progress,
+}
+
+impl Execution {
+    /// Finds the replicas of a plan.
+    #[must_use]
+    pub fn new(
+        services: Arc<Services>,
+        params: FetchParams,
+        planned: Vec<PlannedPartition>,
+    ) -> Self {
+        let find = |planned: PlannedPartition| {
+            let PlannedPartition { asked, topic } = planned;
+            let partition = asked.key.partition;
+            let replica = match &topic {
+                Ok(topic) => resolve::local_replica(&services, topic.id, partition),
+                Err(error) => Err(*error),
+            };
+            Source { asked, topic: topic.ok(), replica }
+        };
+        let sources = planned.into_iter().map(find).collect();
+        Self { services, params, sources }
+    }
+
+    /// What was asked, and of which topic, in the order of the plan.
+    pub fn asked(&self) -> impl Iterator<Item = (&Asked, Option<&Arc<TopicImage>>)> {
+        self.sources.iter().map(|source| (&source.asked, source.topic.as_ref()))
+    }
+
+    /// Whether the answers of a pass go out without waiting.
+    #[must_use]
+    pub fn is_satisfied_by(&self, pass: &Pass) -> bool {
+        self.params.is_satisfied_by(pass.progress)
+    }
+
+    /// Reads every partition once.
+    #[must_use]
+    pub fn pass(&self) -> Pass {
+        let mut budget = Budget::new(self.params.max_bytes);
+        let partition_count = self.sources.len();
+        let mut progress = Progress { partition_count, ..Progress::default() };
+        let mut answers = Vec::with_capacity(partition_count);
+        for source in &self.sources {
+            let answer = self.read(source, &budget);
+            budget.spend(answer.records.size_bytes);
+            progress.bytes += answer.records.size_bytes;
+            progress.must_tell |= !answer.error.is_none() || answer.diverging.is_some();
+            answers.push(answer);
+        }
+        Pass { answers, progress }
+    }
+
+    /// Passes again whenever one of the partitions moves, until there is enough or the time is up.
+    pub async fn wait(&self) -> Pass {
+        let notify = Arc::new(Notify::new());
+        let replicas = self.sources.iter().filter_map(|source| source.replica.as_ref().ok());
+        // Watched before they are looked at: what happens in between is not missed.
+        let _watches: Vec<_> =
+            replicas.map(|replica| replica.watch_offsets(notify.clone())).collect();
+        let mut expiry = pin!(tokio::time::sleep(Duration::from_millis(self.params.max_wait_ms)));
+        loop {
+            let pass = self.pass();
+            if self.is_satisfied_by(&pass) {
+                return pass;
+            }
+            tokio::select! {
+                () = notify.notified() => {}
+                () = &mut expiry => return self.pass(),
+            }
+        }
+    }
+
+    fn read(&self, source: &Source, budget: &Budget) -> PartitionAnswer {
+        let replica = match &source.replica {
+            Ok(replica) => replica,
+            Err(error) => return PartitionAnswer::failed(*error),
+        };
+        let leadership = replica.leadership();
+        let offsets = replica.offsets();
+        let view = PartitionView {
+            is_leader: replica.is_leader(),
+            leader_epoch: leadership.leader_epoch,
+            offsets,
+            end_offset_for_epoch: &|epoch| end_offset_for_epoch(replica, epoch),
+        };
+        let request = &source.asked.request;
+        match decide(request, &view, self.params.isolation_level) {
+            Decision::Fail(error) => self.failed(source, replica, error),
+            Decision::Diverge { epoch, end_offset } => {
+                let diverging = Some((epoch, end_offset));
+                PartitionAnswer { diverging, ..PartitionAnswer::empty(offsets) }
+            }
+            Decision::Empty => PartitionAnswer::empty(offsets),
+            Decision::Read { upper_bound } => {
+                let Some(limit) = budget.limit(request.max_bytes, upper_bound) else {
+                    return PartitionAnswer::empty(offsets);
+                };
+                match replica.read(request.fetch_offset, limit) {
+                    Ok(records) => PartitionAnswer { records, ..PartitionAnswer::empty(offsets) },
+                    Err(error) => self.read_failed(source, replica, &error),
+                }
+            }
+        }
+    }
+
+    fn read_failed(
+        &self,
+        source: &Source,
+        replica: &Replica,
+        error: &ReadError,
+    ) -> PartitionAnswer {
+        if let ReadError::Storage(error) = error {
+            let partition = &source.asked.key;
+            tracing::warn!(?partition, %error, "a fetch could not be read");
+        }
+        self.failed(source, replica, error.error_code())
+    }
+
+    fn failed(&self, source: &Source, replica: &Replica, error: ErrorCode) -> PartitionAnswer {
+        let error = match (error, &source.topic) {
+            // The partition may have gone away while the fetch waited.
+            (ErrorCode::NotLeaderOrFollower | ErrorCode::UnknownTopicOrPartition, Some(topic)) => {
+                let image = self.services.cluster.metadata();
+                resolve::gone(&image, topic.id, source.asked.key.partition)
+            }
+            (error, _) => error,
+        };
+        let sends_elsewhere =
+            matches!(error, ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch);
+        let current_leader = if sends_elsewhere { CurrentLeader::of(replica) } else { None };
+        PartitionAnswer { current_leader, ..PartitionAnswer::failed(error) }
+    }
+}

@@ -1,2 +1,101 @@
-//! The highwater binary.
-fn main() {}
+//! The highwater binary: arguments, configuration, signals, exit codes.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use highwater::config::BrokerConfig;
+use highwater::{broker, docgen, panics, surroundings, telemetry};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Memory that is free goes back to the system within a second, by a thread of the allocator that
+/// sleeps while there is none. Two arenas, because a buffer often dies on another thread than it
+/// was made on, and every arena keeps free memory of its own.
+#[allow(non_upper_case_globals)]
+#[unsafe(export_name = "_rjem_malloc_conf")]
+pub static malloc_conf: &[u8] =
+    b"background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,narenas:2\0";
+
+/// The configuration cannot be used, as opposed to the broker failing (1).
+const EXIT_CONFIG: u8 = 2;
+
+/// A Kafka-wire-compatible broker.
+#[derive(Parser)]
+#[command(name = "highwater")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    sources: ConfigSources,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the broker; also what happens without a command.
+    Serve(ConfigSources),
+    /// Print the version.
+    Version,
+    /// Print the configuration that a broker would run with.
+    Config(ConfigSources),
+}
+
+#[derive(Args, Clone)]
+struct ConfigSources {
+    /// A file in the format of Kafka's server.properties.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// A key and its value; stronger than the file and the environment.
+    #[arg(long = "override", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.command {
+        None => with_config(&arguments.sources, serve),
+        Some(Command::Serve(sources)) => with_config(&sources, serve),
+        Some(Command::Config(sources)) => with_config(&sources, |config, _| {
+            print!("{}", docgen::effective_config(&config));
+            ExitCode::SUCCESS
+        }),
+        Some(Command::Version) => {
+            println!("highwater {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn with_config(
+    sources: &ConfigSources,
+    run: impl FnOnce(BrokerConfig, Vec<String>) -> ExitCode,
+) -> ExitCode {
+    let environment: Vec<_> = std::env::vars().collect();
+    match BrokerConfig::load(sources.config.as_deref(), &environment, &sources.overrides) {
+        Ok((config, unknown_keys)) => run(config, unknown_keys),
+        Err(message) => {
+            eprintln!("highwater: {message}");
+            ExitCode::from(EXIT_CONFIG)
+        }
+    }
+}
+
+fn serve(config: BrokerConfig, unknown_keys: Vec<String>) -> ExitCode {
+    telemetry::install_logs(telemetry::log_format(&config));
+    panics::install_hook();
+    surroundings::warn(&config, &unknown_keys);
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => match runtime.block_on(broker::run_until_signal(config)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => fail(&message),
+        },
+        Err(error) => fail(&format!("cannot start threads: {error}")),
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    tracing::error!("{message}");
+    eprintln!("highwater: {message}");
+    ExitCode::FAILURE
+}

@@ -1,11 +1,26 @@
 //! One file per API, and the table of them: dispatch, ApiVersions, metrics and the documents read
 //! it, so that what is advertised is what is implemented.
+//!
+//! A handler's file has `pub const SPEC: ApiSpec` and
+//! `pub async fn handle(&Arc<Services>, &RequestContext, XxxRequest) -> Reply`; its row in [`TABLE`]
+//! is all that is needed for it to be served, advertised, measured and documented.
+
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use kafka_protocol::messages::ResponseKind;
+use kafka_protocol::messages::{RequestKind, ResponseKind};
+use protocol::ApiSpec;
 use storage::log_store::RecordSlice;
 
+use crate::context::{RequestContext, Services};
+
 pub mod common;
+pub mod delete_records;
+pub mod fetch;
+pub mod init_producer_id;
+pub mod list_offsets;
+pub mod offset_for_leader_epoch;
+pub mod produce;
 
 /// What a handler answers with.
 pub enum Reply {
@@ -37,7 +52,79 @@ pub struct FetchBody {
     pub records: Vec<Vec<Vec<RecordSlice>>>,
 }
 
-// CONTRACT (owner: rim). Each handler file has:
-//   pub const SPEC: ApiSpec = ...;               (doc comment: one line per version; gaps)
-//   pub async fn handle(services: &Arc<Services>, context: &RequestContext, request: XxxRequest) -> Reply
-// and a row in TABLE here.
+/// A handler, behind one type for all of them.
+pub type Handle =
+    for<'a> fn(&'a Arc<Services>, &'a RequestContext, RequestKind) -> BoxFuture<'a, Reply>;
+
+/// A row of [`TABLE`].
+pub struct Row {
+    /// Name of the handler's file and module.
+    pub file: &'static str,
+    /// What is implemented and advertised.
+    pub spec: ApiSpec,
+    /// Handles a request, up to its [`Reply`].
+    pub handle: Handle,
+}
+
+/// Builds [`TABLE`] from `module: Variant` rows, the variant being the one of `RequestKind`.
+macro_rules! table {
+    ($($module:ident: $variant:ident,)*) => {
+        /// Every API of the broker, by key.
+        pub static TABLE: &[Row] = &[$(
+            Row {
+                file: stringify!($module),
+                spec: $module::SPEC,
+                handle: |services, context, request| match request {
+                    RequestKind::$variant(request) => {
+                        Box::pin($module::handle(services, context, request))
+                    }
+                    // The request is decoded by the key of this row's spec.
+                    _ => Box::pin(std::future::ready(Reply::Close(
+                        concat!("not a request of ", stringify!($variant)).to_owned(),
+                    ))),
+                },
+            },
+        )*];
+
+        /// For every key, one more than its index in [`TABLE`]; 0 where there is no row.
+        static ROW_BY_KEY: [u8; KEY_LIMIT] = {
+            let codes: &[i16] = &[$($module::SPEC.code(),)*];
+            let mut rows = [0; KEY_LIMIT];
+            let mut index = 0;
+            while index < codes.len() {
+                assert!(
+                    index == 0 || codes[index - 1] < codes[index],
+                    "rows stand in the order of their keys"
+                );
+                rows[codes[index] as usize] = index as u8 + 1;
+                index += 1;
+            }
+            rows
+        };
+    };
+}
+
+/// Above every key of Kafka's.
+const KEY_LIMIT: usize = 128;
+
+table! {
+    produce: Produce,
+    fetch: Fetch,
+    list_offsets: ListOffsets,
+    delete_records: DeleteRecords,
+    init_producer_id: InitProducerId,
+    offset_for_leader_epoch: OffsetForLeaderEpoch,
+}
+
+/// Where the row of an API key stands in [`TABLE`], if the API is implemented.
+#[must_use]
+pub fn row_index(api_key: i16) -> Option<usize> {
+    let place = *ROW_BY_KEY.get(usize::try_from(api_key).ok()?)?;
+    usize::from(place).checked_sub(1)
+}
+
+/// The row of an API key, if it is implemented.
+#[must_use]
+pub fn row(api_key: i16) -> Option<&'static Row> {
+    TABLE.get(row_index(api_key)?)
+}

@@ -1,0 +1,45 @@
+//! Whether a produce would succeed now: what `/health/ready` answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use storage::log_store::LogStore;
+
+use crate::context::Services;
+
+/// Shared by whoever starts and stops the broker, and whoever asks.
+#[derive(Clone)]
+pub struct Readiness {
+    serving: Arc<AtomicBool>,
+    store: LogStore,
+}
+
+impl Readiness {
+    /// Not ready until [`set_serving`](Self::set_serving).
+    #[must_use]
+    pub fn new(store: LogStore) -> Readiness {
+        Readiness { serving: Arc::default(), store }
+    }
+
+    /// The listeners are open, or no longer.
+    pub fn set_serving(&self, serving: bool) {
+        self.serving.store(serving, Ordering::Release);
+    }
+
+    /// Whether a produce would succeed.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, services: &Services) -> Result<(), String> {
+        if !self.serving.load(Ordering::Acquire) {
+            return Err("the broker is starting or shutting down".to_owned());
+        }
+        if let Some(why) = self.store.stopped() {
+            return Err(format!("the store has stopped: {why}"));
+        }
+        if services.cluster.controller().is_none() {
+            return Err("the metadata log has no leader".to_owned());
+        }
+        Ok(())
+    }
+}

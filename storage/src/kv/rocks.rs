@@ -6,7 +6,6 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use parking_lot::Mutex;
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRawIterator,
     FlushOptions, LogLevel, Options, ReadOptions, WriteOptions,
@@ -28,6 +27,8 @@ const BLOCK_BYTES: usize = 8 << 10;
 const MANIFEST_BYTES: usize = 64 << 10;
 /// The log of RocksDB's own doings.
 const INFO_LOG_BYTES: usize = 1 << 20;
+/// What a change takes in a native batch besides its key and value, at most.
+const CHANGE_BYTES: usize = 16;
 /// Behind every key of ours.
 const BEHIND_ALL_KEYS: [u8; 64] = [0xff; 64];
 
@@ -37,8 +38,6 @@ pub struct RocksKv {
     db: DB,
     block_cache: Cache,
     write_options: WriteOptions,
-    /// Reused, because every round of the journal's writer fills one.
-    batch: Mutex<rocksdb::WriteBatch>,
 }
 
 impl RocksKv {
@@ -57,7 +56,7 @@ impl RocksKv {
             .map_err(|error| named(&error, &path))?;
         let mut write_options = WriteOptions::default();
         write_options.disable_wal(true);
-        Ok(RocksKv { path, db, block_cache, write_options, batch: Mutex::default() })
+        Ok(RocksKv { path, db, block_cache, write_options })
     }
 
     /// Removes a database with everything in it.
@@ -83,7 +82,7 @@ impl RocksKv {
         ColumnFamily::ALL.iter().map(|family| self.family(*family)).collect()
     }
 
-    fn write_to_rocksdb(&self, batch: &rocksdb::WriteBatch) -> Result<()> {
+    fn write_native(&self, batch: rocksdb::WriteBatch) -> Result<()> {
         self.db.write_opt(batch, &self.write_options).map_err(|error| named(&error, &self.path))
     }
 }
@@ -95,8 +94,8 @@ impl KvStore for RocksKv {
     }
 
     fn write(&self, batch: &WriteBatch) -> Result<()> {
-        let mut native = self.batch.lock();
-        native.clear();
+        let capacity_bytes = batch.size_bytes() + batch.len() * CHANGE_BYTES;
+        let mut native = rocksdb::WriteBatch::with_capacity_bytes(capacity_bytes);
         for (family, change) in batch.iter() {
             let handle = self.family(family)?;
             match change {
@@ -108,7 +107,7 @@ impl KvStore for RocksKv {
                 Change::DeleteRange { .. } => {}
             }
         }
-        self.write_to_rocksdb(&native)
+        self.write_native(native)
     }
 
     fn scan(
@@ -155,7 +154,7 @@ impl KvStore for RocksKv {
         for family in self.families()? {
             batch.delete_range_cf(family, &[][..], &BEHIND_ALL_KEYS[..]);
         }
-        self.write_to_rocksdb(&batch)?;
+        self.write_native(batch)?;
         self.flush()?;
         for family in self.families()? {
             self.db

@@ -86,7 +86,7 @@ mod tests {
     proptest! {
         #[test]
         fn frames_survive_any_cut_of_the_stream(
-            frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 0..6),
+            frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..6),
             cut in 1usize..20,
         ) {
             let mut codec = FrameCodec { max_bytes: 50 };

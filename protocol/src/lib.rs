@@ -9,6 +9,7 @@
 
 pub mod api;
 pub mod compression;
+pub mod consumer_protocol;
 pub mod error_code;
 pub mod fetch_response;
 pub mod frame;

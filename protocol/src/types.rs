@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 macro_rules! newtype {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
-        #[derive(
-            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-        )]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[derive(Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(pub $inner);
 

@@ -17,7 +17,7 @@
 use bytes::Bytes;
 
 use super::walk::Walk;
-use super::{BatchBuilder, BatchError, BatchHeader, RecordBatch, TimestampType};
+use super::{BatchBuilder, BatchError, BatchHeader, Record, RecordBatch, TimestampType};
 use crate::compression::{self, Codec};
 use crate::error_code::ErrorCode;
 use crate::types::{Offset, Timestamp};
@@ -374,12 +374,8 @@ fn recompressed(
     rules: &ValidationRules,
 ) -> Result<RecordBatch, ValidationError> {
     let mut builder = BatchBuilder::like(batch.header()).codec(target);
-    let mut offset_delta = 0;
-    for record in batch.records(rules.max_decompressed_bytes)? {
-        let mut record = record?;
-        record.offset_delta = offset_delta;
-        builder.push_record(&record);
-        offset_delta += 1;
+    for (offset_delta, record) in (0..).zip(batch.records(rules.max_decompressed_bytes)?) {
+        builder.push_record(&Record { offset_delta, ..record? });
     }
     let rebuilt = builder.build()?;
     check_size(&rebuilt, rules)?;

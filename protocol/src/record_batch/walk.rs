@@ -117,10 +117,10 @@ impl<R: BufRead> Walk<R> {
     #[cold]
     fn varint_across_buffers(&mut self) -> Result<i64, BatchError> {
         let mut bytes = [0; MAX_VARINT_LEN];
-        for at in 0..MAX_VARINT_LEN {
+        for place in &mut bytes {
             let Some(&byte) = self.fill()?.first() else { return Err(cut_short()) };
             self.take(1)?;
-            bytes[at] = byte;
+            *place = byte;
             if byte & 0x80 == 0 {
                 break;
             }

@@ -321,7 +321,8 @@ proptest::proptest! {
         let mut batch = RecordBatch::split_from(&mut Bytes::from(bad)).unwrap().unwrap();
         batch.renew_crc();
         for target_codec in [None, Some(Codec::None), Some(Codec::Gzip)] {
-            let rules = ValidationRules { target_codec, max_decompressed_bytes: 1 << 20, ..rules() };
+            let max_decompressed_bytes = 1 << 20;
+            let rules = ValidationRules { target_codec, max_decompressed_bytes, ..rules() };
             if let Ok(validated) = validate_for_append(&batch.to_bytes(), &rules) {
                 let read = validated.batch.records(1 << 20).unwrap();
                 proptest::prop_assert!(read.into_iter().all(|record| record.is_ok()));

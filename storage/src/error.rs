@@ -1,7 +1,7 @@
 //! What can go wrong in storage, a variant for each thing that a caller branches on.
 
 /// An error of the store.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// The disk is full (ENOSPC, or the reserve is reached). Appends resume when space returns.
     #[error("no space left: {0}")]
@@ -37,4 +37,19 @@ pub enum StorageError {
     /// Another process holds the directory.
     #[error("{0}")]
     Locked(String),
+}
+
+impl From<std::io::Error> for StorageError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::StorageFull => StorageError::NoSpace(error.to_string()),
+            _ => StorageError::Io(error.to_string()),
+        }
+    }
+}
+
+impl StorageError {
+    pub(crate) fn from_thread(error: &std::io::Error) -> StorageError {
+        StorageError::Io(format!("cannot start a thread: {error}"))
+    }
 }

@@ -4,12 +4,24 @@
 //! Nothing here blocks on the disk but the reads: writes are queued to the journal's writer and
 //! complete through callbacks.
 
-use std::ops::Range;
+mod log;
+mod lookups;
+mod open;
+mod read;
+pub(crate) mod shared;
+pub(crate) mod state;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use protocol::record_batch::RecordBatch;
 use protocol::types::{LeaderEpoch, Offset, Timestamp};
+
+pub use log::GroupLog;
+pub use open::{LogStore, LogStoreOptions, WriterMode};
+pub use shared::StoreStats;
 
 use crate::StorageError;
 
@@ -151,89 +163,4 @@ pub struct TimestampOffset {
     pub offset: Offset,
     /// Epoch of its batch.
     pub leader_epoch: LeaderEpoch,
-}
-
-/// The store.
-#[derive(Clone)]
-pub struct LogStore {}
-
-/// One group's log; a cheap handle.
-#[derive(Clone)]
-pub struct GroupLog {}
-
-// CONTRACT (owner: storage/log_store). Signatures that cluster/ calls; more may be added.
-#[allow(missing_docs, unused_variables)]
-impl LogStore {
-    /// The group's log, made empty if it does not exist (nothing is written before the first append).
-    pub fn group(&self, id: GroupId) -> GroupLog { todo!() }
-    /// Every group that has anything on disk.
-    pub fn group_ids(&self) -> Vec<GroupId> { todo!() }
-    /// Forgets a group: its entries are dead, its files go when nothing else lives in them.
-    pub fn remove_group(&self, id: GroupId, done: Completion) { todo!() }
-    /// Flushes the index so that recovery starts here.
-    pub fn checkpoint(&self) -> Result<(), StorageError> { todo!() }
-    /// Completes what is queued, syncs, checkpoints, and stops the writer. Idempotent.
-    pub fn close(&self) -> Result<(), StorageError> { todo!() }
-    /// `Some(reason)` once the store has stopped for good (a failed sync).
-    pub fn stopped(&self) -> Option<String> { todo!() }
-}
-
-#[allow(missing_docs, unused_variables)]
-impl GroupLog {
-    pub fn id(&self) -> GroupId { todo!() }
-    /// Queues entries. They are readable when this returns (before they are durable). `written` is
-    /// called when the operating system has the bytes, `durable` when `durability` is met.
-    /// Indexes must follow on from the last one.
-    pub fn append(&self, entries: Vec<Entry>, durability: Durability, written: Option<Completion>, durable: Completion)
-        -> Result<(), StorageError> { todo!() }
-    /// Drops every entry behind `index` (exclusive); offsets go back with it.
-    pub fn truncate_after(&self, index: Option<u64>, done: Completion) -> Result<(), StorageError> { todo!() }
-    /// Drops every entry up to `id`, inclusive. The log start offset moves at least behind them.
-    pub fn purge(&self, id: EntryId, done: Completion) -> Result<(), StorageError> { todo!() }
-    /// Saves the vote, always synced.
-    pub fn save_vote(&self, vote: Vote, done: Completion) -> Result<(), StorageError> { todo!() }
-    /// A small durable value of this group (snapshot metadata, membership, ...), through the journal.
-    pub fn put_state(&self, key: &[u8], value: Bytes, done: Completion) -> Result<(), StorageError> { todo!() }
-    pub fn get_state(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> { todo!() }
-    /// Raises the log start offset (also to within an entry); never lowers it. Durable with the next sync.
-    pub fn set_log_start_offset(&self, offset: Offset) -> Result<(), StorageError> { todo!() }
-
-    pub fn log_state(&self) -> LogState { todo!() }
-    pub fn offsets(&self) -> LogOffsets { todo!() }
-    /// Bytes of the entries that are not purged.
-    pub fn size_bytes(&self) -> u64 { todo!() }
-    /// Entries with their bytes, from memory or disk, whole, at least one, at most about `max_bytes`.
-    pub fn entries(&self, range: Range<u64>, max_bytes: usize) -> Result<Vec<Entry>, StorageError> { todo!() }
-    /// Entries without their bytes.
-    pub fn heads(&self, range: Range<u64>) -> Result<Vec<EntryHead>, StorageError> { todo!() }
-    pub fn entry_id(&self, index: u64) -> Result<Option<EntryId>, StorageError> { todo!() }
-    /// Whole batches from the one that contains `from` on.
-    pub fn read(&self, from: Offset, limit: ReadLimit) -> Result<Records, StorageError> { todo!() }
-    /// First record at or after `timestamp` with an offset in `log_start..upper_bound` (record granularity).
-    pub fn offset_for_timestamp(&self, timestamp: Timestamp, upper_bound: Offset)
-        -> Result<Option<TimestampOffset>, StorageError> { todo!() }
-    /// The record with the largest timestamp below `upper_bound` (ListOffsets -3).
-    pub fn offset_of_max_timestamp(&self, upper_bound: Offset) -> Result<Option<TimestampOffset>, StorageError> { todo!() }
-    /// KIP-320: the largest epoch <= `epoch`, and the start offset of the next one or the log end
-    /// (`LeaderEpochFileCache.endOffsetFor`); `None` = unknown (-1, -1).
-    pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, Offset)> { todo!() }
-    /// Epoch of the last appended batch.
-    pub fn latest_epoch(&self) -> Option<LeaderEpoch> { todo!() }
-    /// Epoch of the batch at `offset`.
-    pub fn epoch_for_offset(&self, offset: Offset) -> Option<LeaderEpoch> { todo!() }
-    /// The offset that the log should start at by time and size retention, if it should move:
-    /// exact to the batch. `retention_ms`/`retention_bytes` `None` = unlimited. Looks at nothing at
-    /// or beyond `upper_bound`.
-    pub fn plan_retention(&self, now: Timestamp, retention_ms: Option<i64>, retention_bytes: Option<i64>, upper_bound: Offset)
-        -> Result<Option<Offset>, StorageError> { todo!() }
-    /// The last entry that lies wholly below `offset` (what may be purged), if any.
-    pub fn last_entry_below(&self, offset: Offset) -> Result<Option<EntryId>, StorageError> { todo!() }
-    /// The leader's view of the producers: a copy, as of the last appended entry.
-    pub fn producer_state(&self) -> Result<crate::producer_state::ProducerState, StorageError> { todo!() }
-    /// Serialised producer state as of entry `index` (for a snapshot), and its installation.
-    pub fn producer_snapshot_at(&self, index: u64) -> Result<Bytes, StorageError> { todo!() }
-    /// Replaces the log by nothing up to `id` (snapshot install): next entry follows `id`, offsets
-    /// continue at `next_offset`.
-    pub fn install_snapshot(&self, id: EntryId, next_offset: Offset, producers: Bytes, epochs: Vec<(LeaderEpoch, Offset)>, done: Completion)
-        -> Result<(), StorageError> { todo!() }
 }

@@ -1,0 +1,24 @@
+//! Why a key that Kafka knows has no effect here.
+//!
+//! Pure: a table.
+
+pub(super) const GROUPS: &str = "consumer groups are not built yet";
+pub(super) const SHARE_GROUPS: &str = "share groups are not built";
+pub(super) const STREAMS_GROUPS: &str = "streams groups are not built";
+pub(super) const TRANSACTIONS: &str = "transactions are not built yet";
+pub(super) const TIERED_STORAGE: &str = "tiered storage is not built";
+pub(super) const COMPACTION: &str = "compaction is not built yet";
+pub(super) const RAFT_REPLICATES: &str = "a partition is replicated by its Raft group";
+pub(super) const METADATA_LOG: &str = "the metadata log is a Raft group among the brokers";
+pub(super) const SECURITY: &str = "TLS and SASL are not built yet";
+pub(super) const ACCESS_CONTROL: &str = "access control is not built yet";
+pub(super) const TOKENS: &str = "delegation tokens are not built";
+pub(super) const JVM: &str = "there is no JVM to load a class into";
+pub(super) const NO_SEGMENTS: &str = "there are no segment, index and checkpoint files";
+pub(super) const METRICS: &str = "metrics are Prometheus's, over HTTP";
+pub(super) const QUOTAS: &str = "quotas are not built yet";
+pub(super) const NO_PURGATORY: &str = "a wait that is over leaves nothing to purge";
+pub(super) const NO_THREAD_POOLS: &str = "the runtime sizes itself by the machine's cores";
+pub(super) const TELEMETRY: &str = "clients' metrics are not collected";
+pub(super) const DURABILITY: &str = "highwater.durability says when a sync is due";
+pub(super) const LEVELS: &str = "every codec has its default level";

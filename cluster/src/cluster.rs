@@ -1,68 +1,300 @@
 //! `Cluster`: everything of one node, wired: the metadata group, the registry of replicas, the
 //! controller.
-#![allow(missing_docs, unused_variables)]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::types::{BrokerId, PartitionId, TopicId};
-use storage::log_store::{Durability, LogStore};
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use protocol::types::{BrokerId, PartitionId, ProducerId, Timestamp, TopicId};
+use storage::log_store::{Durability, GroupId, LogStore};
+use tokio::sync::{Notify, watch};
+use uuid::Uuid;
 
+use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOptions};
+use crate::controller::placement;
+use crate::controller::producer_ids::ProducerIdBlock;
+use crate::limits::PRODUCER_ID_BLOCK;
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, TopicImage};
+use crate::raft::{RaftGroup, Timing, spawn};
 use crate::replica::Replica;
+use crate::replica::lifecycle::{Environment, node_id};
+use crate::replica::registry::Registry;
+use crate::transport::{NoPeers, PeerError, PeerMessage, PeerTransport};
 use crate::{ClusterError, ReadError};
 
 /// What a partition's replica must know of its topic's configs, resolved by the broker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplicaSettings {
+    /// When an append counts as durable.
     pub durability: Durability,
     /// `None` = unlimited. Only where `cleanup.policy` has `delete`.
     pub retention_ms: Option<i64>,
+    /// `None` = unlimited. Only where `cleanup.policy` has `delete`.
     pub retention_bytes: Option<i64>,
+    /// Replicas that must follow closely for an append.
     pub min_insync_replicas: usize,
 }
 
+/// What a node is started with.
 pub struct ClusterOptions {
     /// This broker, as it registers itself.
     pub broker: BrokerImage,
     /// Used by the very first start only; generated when `None`.
     pub cluster_id: Option<String>,
+    /// The broker's store.
     pub store: LogStore,
     /// Resolves a topic's settings from its image (configs of topic, dynamic and static broker).
     pub settings: Arc<dyn Fn(&MetadataImage, &TopicImage) -> ReplicaSettings + Send + Sync>,
+    /// How often retention is looked at, at the least.
     pub retention_check_interval: Duration,
+    /// Idempotent producers that are silent for longer are forgotten.
     pub producer_id_expiration: Duration,
     /// Milliseconds since the epoch; the broker's clock.
-    pub now: Arc<dyn Fn() -> protocol::types::Timestamp + Send + Sync>,
+    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Fresh ids; the broker's randomness.
-    pub new_uuid: Arc<dyn Fn() -> uuid::Uuid + Send + Sync>,
+    pub new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
+}
+
+/// The other nodes, for a cluster of several.
+pub struct PeerOptions {
+    /// The brokers that vote on metadata, this one among them.
+    pub voters: Vec<BrokerId>,
+    /// How they are reached.
+    pub transport: Arc<dyn PeerTransport>,
+    /// Time between a leader's heartbeats.
+    pub heartbeat: Duration,
+    /// A follower that hears nothing for a random time between these stands for election.
+    pub election_timeout: std::ops::Range<Duration>,
 }
 
 /// One node of the cluster.
-pub struct Cluster {}
+pub struct Cluster {
+    broker_id: BrokerId,
+    metadata: MetadataLog,
+    registry: Arc<Registry>,
+    producer_ids: Mutex<ProducerIdBlock>,
+    new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
+    closing: Arc<Notify>,
+}
 
-// CONTRACT (owner: cluster).
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("broker_id", &self.broker_id).finish_non_exhaustive()
+    }
+}
+
 impl Cluster {
     /// Recovers, forms the metadata group, registers the broker; ready to serve when it returns.
-    pub async fn start(options: ClusterOptions) -> Result<Arc<Cluster>, ClusterError> { todo!() }
-    pub fn broker_id(&self) -> BrokerId { todo!() }
+    pub async fn start(options: ClusterOptions) -> Result<Arc<Cluster>, ClusterError> {
+        let alone = PeerOptions {
+            voters: vec![options.broker.id],
+            transport: Arc::new(NoPeers),
+            heartbeat: Timing::default().heartbeat,
+            election_timeout: Timing::default().election_min..Timing::default().election_max,
+        };
+        let broker = options.broker.clone();
+        let cluster_id = options.cluster_id.clone();
+        let cluster = Cluster::start_with_peers(options, alone).await?;
+        cluster.introduce(broker, cluster_id).await?;
+        Ok(cluster)
+    }
+
+    /// Starts a node of a cluster of several. Returns before there is a leader; registering the
+    /// broker is then up to whoever reaches the metadata leader.
+    pub async fn start_with_peers(
+        options: ClusterOptions,
+        peers: PeerOptions,
+    ) -> Result<Arc<Cluster>, ClusterError> {
+        let broker_id = options.broker.id;
+        let timing = Timing {
+            heartbeat: peers.heartbeat,
+            election_min: peers.election_timeout.start,
+            election_max: peers.election_timeout.end,
+        };
+        let metadata = MetadataLog::open(MetadataLogOptions {
+            node_id: node_id(broker_id),
+            voters: peers.voters.iter().copied().map(node_id).collect(),
+            store: options.store.clone(),
+            transport: peers.transport.clone(),
+            timing,
+        })
+        .await?;
+        let environment =
+            Arc::new(Environment::new(broker_id, options.store, peers.transport, timing));
+        let registry = Arc::new(Registry::new(environment, options.settings));
+        metadata.attach(registry.clone());
+        let closing = Arc::new(Notify::new());
+        spawn_maintenance(
+            registry.clone(),
+            closing.clone(),
+            options.now,
+            options.retention_check_interval,
+            options.producer_id_expiration,
+        );
+        Ok(Arc::new(Cluster {
+            broker_id,
+            metadata,
+            registry,
+            producer_ids: Mutex::default(),
+            new_uuid: options.new_uuid,
+            closing,
+        }))
+    }
+
+    /// Gives the cluster its id if it has none, and says where this broker is reached now.
+    async fn introduce(
+        &self,
+        broker: BrokerImage,
+        cluster_id: Option<String>,
+    ) -> Result<(), ClusterError> {
+        if self.metadata().cluster_id.is_empty() {
+            let cluster_id = cluster_id.unwrap_or_else(|| encode_uuid((self.new_uuid)()));
+            self.submit(MetadataCommand::InitCluster { cluster_id }).await?;
+        }
+        if self.metadata().brokers.get(&broker.id) != Some(&broker) {
+            self.submit(MetadataCommand::RegisterBroker { broker }).await?;
+        }
+        Ok(())
+    }
+
+    /// This broker.
+    pub fn broker_id(&self) -> BrokerId {
+        self.broker_id
+    }
+
     /// The current image.
-    pub fn metadata(&self) -> Arc<MetadataImage> { todo!() }
-    pub fn watch_metadata(&self) -> watch::Receiver<Arc<MetadataImage>> { todo!() }
+    pub fn metadata(&self) -> Arc<MetadataImage> {
+        self.metadata.image()
+    }
+
+    /// The image, and every later one.
+    pub fn watch_metadata(&self) -> watch::Receiver<Arc<MetadataImage>> {
+        self.metadata.watch()
+    }
+
     /// Carries out a command: answers once it is durable, applied on this node, and what it
     /// created can be served.
-    pub async fn submit(&self, command: MetadataCommand) -> Result<CommandOutcome, ClusterError> { todo!() }
+    pub async fn submit(&self, command: MetadataCommand) -> Result<CommandOutcome, ClusterError> {
+        self.metadata.submit(&command).await
+    }
+
     /// Places `partitions` x `replication_factor` on the brokers that exist. Errors as Kafka:
     /// InvalidPartitions, InvalidReplicationFactor.
-    pub fn plan_assignment(&self, partitions: usize, replication_factor: usize) -> Result<Vec<Vec<BrokerId>>, ClusterError> { todo!() }
+    pub fn plan_assignment(
+        &self,
+        partitions: usize,
+        replication_factor: usize,
+    ) -> Result<Vec<Vec<BrokerId>>, ClusterError> {
+        let image = self.metadata();
+        let brokers: Vec<BrokerId> = image.brokers.keys().copied().collect();
+        let start = usize::try_from(image.next_group_id).unwrap_or(0);
+        placement::place(&brokers, partitions, replication_factor, start)
+    }
+
     /// The local replica; `Gone` when topic or partition is unknown here.
-    pub fn replica(&self, topic: TopicId, partition: PartitionId) -> Result<Arc<Replica>, ReadError> { todo!() }
+    pub fn replica(
+        &self,
+        topic: TopicId,
+        partition: PartitionId,
+    ) -> Result<Arc<Replica>, ReadError> {
+        self.registry.get(topic, partition).ok_or(ReadError::Gone)
+    }
+
     /// The metadata leader, if known.
-    pub fn controller(&self) -> Option<BrokerId> { todo!() }
+    pub fn controller(&self) -> Option<BrokerId> {
+        self.metadata.leader().0
+    }
+
     /// A producer id never handed out before (from this broker's block).
-    pub async fn next_producer_id(&self) -> Result<protocol::types::ProducerId, ClusterError> { todo!() }
+    pub async fn next_producer_id(&self) -> Result<ProducerId, ClusterError> {
+        loop {
+            if let Some(id) = self.producer_ids.lock().take() {
+                return Ok(ProducerId(id));
+            }
+            let command = MetadataCommand::AllocateProducerIds {
+                broker: self.broker_id,
+                count: PRODUCER_ID_BLOCK,
+            };
+            if let CommandOutcome::ProducerIds { first, count } = self.submit(command).await? {
+                // Two that fetch at once waste a block: ids are plenty.
+                *self.producer_ids.lock() = ProducerIdBlock::new(first, count);
+            }
+        }
+    }
+
+    /// Answers another broker's message about a group of this one.
+    pub async fn handle_peer(
+        &self,
+        group: GroupId,
+        message: PeerMessage,
+    ) -> Result<PeerMessage, PeerError> {
+        match self.raft_group(group) {
+            Some(group) => group.handle(message).await,
+            None => Err(PeerError::Unreachable(format!("group {} is not open here", group.0))),
+        }
+    }
+
+    fn raft_group(&self, group: GroupId) -> Option<RaftGroup> {
+        if group == METADATA_GROUP {
+            return Some(self.metadata.group().clone());
+        }
+        self.registry.by_group(group)?.group()
+    }
+
     /// Closes every group; the store stays open.
-    pub async fn shutdown(&self) { todo!() }
+    pub async fn shutdown(&self) {
+        self.closing.notify_one();
+        self.registry.close().await;
+        self.metadata.close().await;
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.closing.notify_one();
+    }
+}
+
+fn spawn_maintenance(
+    registry: Arc<Registry>,
+    closing: Arc<Notify>,
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    retention_check_interval: Duration,
+    producer_id_expiration: Duration,
+) {
+    spawn(async move {
+        let rounds =
+            registry.run_maintenance(now, retention_check_interval, producer_id_expiration);
+        tokio::select! {
+            biased;
+            () = closing.notified() => {}
+            () = rounds => {}
+        }
+    });
+}
+
+/// A UUID in Kafka's spelling: 22 characters of base64 for URLs, no padding.
+fn encode_uuid(uuid: Uuid) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    // 128 bits are 21 characters of six bits and one of two, which stand at its top.
+    let bits = uuid.as_u128();
+    let character = |position: u32| {
+        let six = if position < 21 { bits >> (122 - 6 * position) } else { bits << 4 };
+        char::from(ALPHABET[(six & 0x3f) as usize])
+    };
+    (0..22).map(character).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuid_is_spelled_as_kafka_spells_it() {
+        assert_eq!(encode_uuid(Uuid::from_u128(0)), "AAAAAAAAAAAAAAAAAAAAAA");
+        assert_eq!(encode_uuid(Uuid::from_u128(u128::MAX)), "_____________________w");
+        let uuid = Uuid::from_u128(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
+        assert_eq!(encode_uuid(uuid), "ABEiM0RVZneImaq7zN3u_w");
+    }
 }

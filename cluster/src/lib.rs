@@ -1,7 +1,17 @@
 //! Raft over the storage crate: the metadata log, and one replicated log per partition.
+//!
+//! `cluster` wires one node; `replica` is a partition on this broker; `metadata` is what the
+//! metadata log says, and `controller` keeps that log; `transport` is how brokers talk. Only
+//! `raft` names openraft. Nothing here knows of client connections or consumer groups.
+
 pub mod cluster;
+mod controller;
 pub mod error;
+mod limits;
 pub mod metadata;
+mod raft;
 pub mod replica;
-pub use cluster::{Cluster, ClusterOptions, ReplicaSettings};
+pub mod transport;
+
+pub use cluster::{Cluster, ClusterOptions, PeerOptions, ReplicaSettings};
 pub use error::{AppendError, ClusterError, ReadError};

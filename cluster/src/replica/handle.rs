@@ -1,79 +1,338 @@
 //! `Replica`: what the broker sees of a partition: append, read, offsets, leadership.
-#![allow(missing_docs, unused_variables)]
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use protocol::record_batch::RecordBatch;
-use protocol::types::{BrokerId, LeaderEpoch, Offset, Timestamp};
-use storage::log_store::{ReadLimit, Records, TimestampOffset};
+use protocol::types::{BrokerId, LeaderEpoch, Offset, PartitionId, Timestamp, TopicId};
+use storage::StorageError;
+use storage::log_store::{GroupLog, ReadLimit, Records, TimestampOffset};
 use tokio::sync::Notify;
 
-use crate::{AppendError, ReadError};
+use super::lifecycle::Environment;
+use super::maintenance::Maintenance;
+use super::proposer::{Phase, ProposerState};
+pub use super::published::OffsetsWatch;
+use super::published::{Published, View};
+pub use super::ticket::AppendTicket;
+use super::ticket::Ticket;
+use crate::raft::{Applied, RaftGroup};
+use crate::raft::{DurabilityCell, GroupCommand, ProposeError};
+use crate::{AppendError, ReadError, ReplicaSettings};
 
 /// The partition's offsets, read together (never torn).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplicaOffsets {
+    /// First offset that can be read.
     pub log_start_offset: Offset,
     /// Offsets below are committed: what consumers may see.
     pub high_watermark: Offset,
     /// Offsets below are decided: what read_committed consumers may see.
     pub last_stable_offset: Offset,
+    /// First offset not yet appended.
     pub log_end_offset: Offset,
+    /// Term of the leader.
     pub leader_epoch: LeaderEpoch,
 }
 
 /// Who leads, and who follows closely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leadership {
+    /// The leader, if there is one.
     pub leader: Option<BrokerId>,
+    /// Its term.
     pub leader_epoch: LeaderEpoch,
+    /// The replicas that follow closely, the leader included.
     pub in_sync_replicas: Vec<BrokerId>,
 }
 
 /// An appended batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
+    /// Offset of its first record.
     pub base_offset: Offset,
+    /// First offset that can be read.
     pub log_start_offset: Offset,
     /// The batch had been appended before (idempotent retry).
     pub duplicate: bool,
 }
 
-/// A partition on this broker; cheap to clone as `Arc`.
-pub struct Replica {}
-
-/// An append that was queued; its place in the order is fixed.
-pub struct AppendTicket {}
-
-impl AppendTicket {
-    /// Resolves when the leader has written it (acks=1).
-    pub async fn written(self) -> Result<Appended, AppendError> { todo!() }
-    /// Resolves when it is committed: synced on a majority (acks=all).
-    pub async fn committed(self) -> Result<Appended, AppendError> { todo!() }
+/// Which partition a replica is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReplicaId {
+    pub(crate) topic: TopicId,
+    pub(crate) partition: PartitionId,
 }
 
-/// Stops waking its `Notify` when dropped.
-pub struct OffsetsWatch {}
+/// A partition on this broker; cheap to clone as `Arc`.
+pub struct Replica {
+    pub(super) shared: Arc<Shared>,
+}
 
-// CONTRACT (owner: cluster/replica).
+/// What the replica, its proposals in flight and its tasks share.
+pub(super) struct Shared {
+    pub(super) id: ReplicaId,
+    pub(super) log: GroupLog,
+    /// Its replicas in order of preference.
+    pub(super) voters: Vec<BrokerId>,
+    pub(super) environment: Arc<Environment>,
+    pub(super) durability: Arc<DurabilityCell>,
+    pub(super) settings: Mutex<ReplicaSettings>,
+    pub(super) published: Published,
+    pub(super) proposer: Mutex<ProposerState>,
+    pub(super) maintenance: Mutex<Maintenance>,
+}
+
+impl std::fmt::Debug for Replica {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replica")
+            .field("id", &self.shared.id)
+            .field("group", &self.shared.log.id())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Replica {
+    /// A replica as the index knows it. With a single voter it is dormant; with more it is opened.
+    pub(crate) fn new(
+        id: ReplicaId,
+        log: GroupLog,
+        voters: Vec<BrokerId>,
+        settings: ReplicaSettings,
+        environment: Arc<Environment>,
+    ) -> Replica {
+        let single_voter = voters.len() == 1;
+        let stored_term = log.log_state().vote.map_or(0, |vote| vote.term);
+        // A process never goes on in a term of an earlier one: the next election gives this one.
+        let epoch = leader_epoch(if single_voter { stored_term + 1 } else { stored_term });
+        let offsets = log.offsets();
+        let view = View {
+            high_watermark: if single_voter {
+                offsets.log_end_offset
+            } else {
+                offsets.log_start_offset
+            },
+            first_unstable_offset: None,
+            leader: single_voter.then_some(environment.broker_id),
+            leader_epoch: epoch,
+            settled_epoch: if single_voter { epoch } else { LeaderEpoch::UNKNOWN },
+        };
+        let shared = Arc::new(Shared {
+            id,
+            voters,
+            durability: Arc::new(DurabilityCell::new(settings.durability)),
+            settings: Mutex::new(settings),
+            published: Published::new(view),
+            proposer: Mutex::new(ProposerState::default()),
+            maintenance: Mutex::default(),
+            environment,
+            log,
+        });
+        if !single_voter {
+            shared.proposer.lock().phase = Phase::Opening;
+            shared.spawn_open();
+        }
+        Replica { shared }
+    }
+
     /// Queues a validated batch (CRC checked, no control batch). Synchronous: calls in order
     /// append in order. Opens the Raft instance of a dormant partition behind the scenes.
-    pub fn append(&self, batch: RecordBatch) -> AppendTicket { todo!() }
-    pub fn offsets(&self) -> ReplicaOffsets { todo!() }
-    pub fn leadership(&self) -> Leadership { todo!() }
-    pub fn is_leader(&self) -> bool { todo!() }
+    pub fn append(&self, batch: RecordBatch) -> AppendTicket {
+        let ticket = Arc::new(Ticket::default());
+        self.shared.append(batch, &ticket);
+        AppendTicket { ticket }
+    }
+
+    /// The offsets, together.
+    pub fn offsets(&self) -> ReplicaOffsets {
+        self.shared.published.read_with(|view| {
+            // Read after the watermark, so the end is never seen behind it.
+            let log = self.shared.log.offsets();
+            let high_watermark = view.high_watermark.max(log.log_start_offset);
+            ReplicaOffsets {
+                log_start_offset: log.log_start_offset,
+                high_watermark,
+                last_stable_offset: view
+                    .first_unstable_offset
+                    .map_or(high_watermark, |unstable| unstable.min(high_watermark)),
+                log_end_offset: log.log_end_offset.max(high_watermark),
+                leader_epoch: view.leader_epoch,
+            }
+        })
+    }
+
+    /// Who leads, and who follows closely.
+    pub fn leadership(&self) -> Leadership {
+        let view = self.shared.published.get();
+        let shared = &self.shared;
+        let in_sync_replicas = if shared.is_single_voter() || !shared.is_leader() {
+            shared.voters.clone()
+        } else {
+            let in_sync = shared.in_sync();
+            shared.voters.iter().copied().filter(|id| in_sync.contains(id)).collect()
+        };
+        Leadership { leader: view.leader, leader_epoch: view.leader_epoch, in_sync_replicas }
+    }
+
+    /// Whether this broker leads the partition and knows all that was committed before.
+    pub fn is_leader(&self) -> bool {
+        self.shared.is_leader()
+    }
+
     /// Wakes `notify` whenever the high watermark, the last stable offset or the log start moves,
     /// leadership changes, or the partition goes away. Register first, then look at `offsets`.
-    pub fn watch_offsets(&self, notify: Arc<Notify>) -> OffsetsWatch { todo!() }
+    pub fn watch_offsets(&self, notify: Arc<Notify>) -> OffsetsWatch {
+        self.shared.published.watch(notify)
+    }
+
     /// Blocking where bytes must come from disk: index only, not the record bytes themselves.
-    pub fn read(&self, from: Offset, limit: ReadLimit) -> Result<Records, ReadError> { todo!() }
-    pub fn offset_for_timestamp(&self, timestamp: Timestamp, upper_bound: Offset) -> Result<Option<TimestampOffset>, ReadError> { todo!() }
-    pub fn offset_of_max_timestamp(&self, upper_bound: Offset) -> Result<Option<TimestampOffset>, ReadError> { todo!() }
-    pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, Offset)> { todo!() }
-    pub fn epoch_for_offset(&self, offset: Offset) -> Option<LeaderEpoch> { todo!() }
+    pub fn read(&self, from: Offset, limit: ReadLimit) -> Result<Records, ReadError> {
+        self.shared.check_exists()?;
+        Ok(self.shared.log.read(from, limit)?)
+    }
+
+    /// The first record at or after `timestamp` below `upper_bound`.
+    pub fn offset_for_timestamp(
+        &self,
+        timestamp: Timestamp,
+        upper_bound: Offset,
+    ) -> Result<Option<TimestampOffset>, ReadError> {
+        self.shared.check_exists()?;
+        Ok(self.shared.log.offset_for_timestamp(timestamp, upper_bound)?)
+    }
+
+    /// The record with the largest timestamp below `upper_bound`.
+    pub fn offset_of_max_timestamp(
+        &self,
+        upper_bound: Offset,
+    ) -> Result<Option<TimestampOffset>, ReadError> {
+        self.shared.check_exists()?;
+        Ok(self.shared.log.offset_of_max_timestamp(upper_bound)?)
+    }
+
+    /// The largest epoch not above `epoch`, and where the next one begins (KIP-320); `None` when
+    /// it is not known. The leader's own epoch counts from its election on, also without a batch
+    /// (Kafka: `LeaderEpochFileCache.endOffsetFor`, which a leader feeds when it is elected).
+    pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, Offset)> {
+        let log_end_offset = self.shared.log.offsets().log_end_offset;
+        let current = self.shared.published.get().leader_epoch;
+        if epoch == current {
+            return Some((current, log_end_offset));
+        }
+        if epoch > current || epoch < LeaderEpoch(0) {
+            return None;
+        }
+        match self.shared.log.latest_epoch() {
+            // No batch of a later epoch: it ended where the current one begins, at the log's end.
+            Some(latest) if epoch >= latest => Some((latest, log_end_offset)),
+            Some(_) => self.shared.log.end_offset_for_epoch(epoch),
+            None => Some((epoch, log_end_offset)),
+        }
+    }
+
+    /// Epoch of the batch at `offset`.
+    pub fn epoch_for_offset(&self, offset: Offset) -> Option<LeaderEpoch> {
+        self.shared.log.epoch_for_offset(offset)
+    }
+
     /// Raises the log start offset on all replicas (DeleteRecords, retention); answers when done.
-    pub async fn advance_log_start(&self, offset: Offset) -> Result<Offset, AppendError> { todo!() }
+    pub async fn advance_log_start(&self, offset: Offset) -> Result<Offset, AppendError> {
+        self.shared.advance_log_start(offset).await
+    }
+
     /// Bytes of the log on this broker.
-    pub fn size_bytes(&self) -> u64 { todo!() }
+    pub fn size_bytes(&self) -> u64 {
+        self.shared.log.size_bytes()
+    }
+
+    /// The Raft instance, while it is open.
+    pub(crate) fn group(&self) -> Option<RaftGroup> {
+        self.shared.open_group()
+    }
+
+    pub(crate) fn set_settings(&self, settings: ReplicaSettings) {
+        self.shared.durability.set(settings.durability);
+        *self.shared.settings.lock() = settings;
+    }
+
+    /// The partition was deleted: everything that waits is refused, the instance is closed.
+    pub(crate) async fn remove(&self) {
+        self.shared.stop().await;
+    }
+}
+
+impl Shared {
+    pub(super) fn is_single_voter(&self) -> bool {
+        self.voters.len() == 1
+    }
+
+    pub(super) fn is_leader(&self) -> bool {
+        let view = self.published.get();
+        view.leader == Some(self.environment.broker_id) && view.settled_epoch == view.leader_epoch
+    }
+
+    pub(super) fn not_leader(&self) -> AppendError {
+        let view = self.published.get();
+        let leader = view.leader.filter(|id| *id != self.environment.broker_id);
+        AppendError::NotLeader { leader, leader_epoch: view.leader_epoch }
+    }
+
+    fn check_exists(&self) -> Result<(), ReadError> {
+        match self.proposer.lock().phase {
+            Phase::Gone => Err(ReadError::Gone),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn advance_log_start(&self, offset: Offset) -> Result<Offset, AppendError> {
+        if self.check_exists().is_err() {
+            return Err(AppendError::Gone);
+        }
+        if !self.is_leader() {
+            return Err(self.not_leader());
+        }
+        let view = self.published.get();
+        let offsets = self.log.offsets();
+        if offset > view.high_watermark || offset < Offset::ZERO {
+            return Err(AppendError::Storage(StorageError::OffsetOutOfRange {
+                requested: offset.0,
+                log_start_offset: offsets.log_start_offset.0,
+                log_end_offset: view.high_watermark.0,
+            }));
+        }
+        if offset <= offsets.log_start_offset {
+            return Ok(offsets.log_start_offset);
+        }
+        if self.is_single_voter() {
+            // Nobody else has to agree, and a dormant partition stays dormant.
+            let log_start_offset = self.raise_log_start(offset)?;
+            self.purge().await;
+            return Ok(log_start_offset);
+        }
+        let Some(group) = self.open_group() else { return Err(self.not_leader()) };
+        match group.propose_and_wait(GroupCommand::AdvanceLogStart { offset }).await {
+            Ok(Applied::LogStart(result)) => Ok(result?),
+            Ok(_) | Err(ProposeError::Stopped) => Err(self.stopped(Some(&group))),
+            Err(ProposeError::NotLeader | ProposeError::Discarded) => Err(self.not_leader()),
+        }
+    }
+
+    pub(super) fn raise_log_start(&self, offset: Offset) -> Result<Offset, StorageError> {
+        self.log.set_log_start_offset(offset)?;
+        self.published.wake();
+        Ok(self.log.offsets().log_start_offset)
+    }
+
+    /// Why an append failed whose Raft instance stopped.
+    pub(super) fn stopped(&self, group: Option<&RaftGroup>) -> AppendError {
+        match group.and_then(RaftGroup::failure) {
+            Some(error) => AppendError::Storage(error),
+            None => self.not_leader(),
+        }
+    }
+}
+
+/// A term as a leader epoch; a partition does not live to see 2^31 elections.
+pub(super) fn leader_epoch(term: u64) -> LeaderEpoch {
+    LeaderEpoch(i32::try_from(term).unwrap_or(i32::MAX))
 }

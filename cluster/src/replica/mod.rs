@@ -1,3 +1,16 @@
-//! A partition's replica on this broker.
+//! A partition's replica on this broker: what the broker sees of it, and what keeps it going.
+
 pub mod handle;
-pub use handle::{AppendTicket, Appended, Replica, ReplicaOffsets};
+pub(crate) mod lifecycle;
+mod maintenance;
+mod proposer;
+mod published;
+pub(crate) mod registry;
+mod ticket;
+
+#[cfg(test)]
+mod tests;
+
+pub use handle::{Appended, Leadership, Replica, ReplicaOffsets};
+pub use published::OffsetsWatch;
+pub use ticket::AppendTicket;

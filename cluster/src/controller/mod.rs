@@ -1,0 +1,5 @@
+//! What the cluster decides for itself: the metadata log, where partitions go, producer ids.
+
+pub(crate) mod metadata_log;
+pub(crate) mod placement;
+pub(crate) mod producer_ids;

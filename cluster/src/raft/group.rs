@@ -1,0 +1,310 @@
+//! `RaftGroup`: the Raft instance of one group, opened, spoken to, and closed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::ClientWriteError;
+use openraft::raft::ClientWriteResult;
+use openraft::{Config, Raft};
+use protocol::types::BrokerId;
+use storage::StorageError;
+use storage::log_store::GroupLog;
+
+use super::codec;
+use super::command::{Applied, GroupCommand, ProposeError};
+use super::log_storage::{DurabilityCell, LogStorage};
+use super::machine::Machine;
+use super::network::NetworkFactory;
+use super::state_machine::StateMachine;
+use super::type_config::{Callback, TypeConfig, log_id};
+use crate::transport::{PeerError, PeerMessage, PeerTransport};
+
+/// Proposals and messages that may wait for a group; its proposer keeps one waiting at most.
+const API_CHANNEL_CAPACITY: u64 = 1024;
+/// Completions that may wait for a group.
+const NOTIFICATION_CHANNEL_CAPACITY: u64 = 1024;
+
+/// A group's clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    pub(crate) heartbeat: Duration,
+    pub(crate) election_min: Duration,
+    pub(crate) election_max: Duration,
+}
+
+impl Default for Timing {
+    /// Many groups share a broker: what a group costs idle is its ticks. A failover still takes
+    /// less than Kafka's session timeout of nine seconds.
+    fn default() -> Self {
+        Timing {
+            heartbeat: Duration::from_secs(1),
+            election_min: Duration::from_secs(3),
+            election_max: Duration::from_secs(6),
+        }
+    }
+}
+
+/// When a snapshot is made without being asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SnapshotPolicy {
+    /// Only when the log start moves.
+    OnRequest,
+    /// Every so many entries.
+    Every(u64),
+}
+
+/// What a group is opened with.
+pub(crate) struct GroupOptions {
+    pub(crate) node_id: u64,
+    /// The voters of a group that is formed now, the preferred leader first.
+    pub(crate) voters: Vec<u64>,
+    pub(crate) log: GroupLog,
+    pub(crate) machine: Arc<dyn Machine>,
+    pub(crate) transport: Arc<dyn PeerTransport>,
+    pub(crate) durability: Arc<DurabilityCell>,
+    /// This process had the group open before, and its log is whole since.
+    pub(crate) resume: bool,
+    pub(crate) timing: Timing,
+    pub(crate) snapshots: SnapshotPolicy,
+}
+
+/// Who leads a group, as its Raft instance sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaderState {
+    pub(crate) term: u64,
+    pub(crate) leader: Option<u64>,
+}
+
+type Instance = Raft<TypeConfig, StateMachine>;
+
+/// A group's Raft instance.
+#[derive(Clone)]
+pub(crate) struct RaftGroup {
+    raft: Instance,
+    storage: LogStorage,
+    node_id: u64,
+}
+
+impl RaftGroup {
+    /// Opens the instance. A new group is formed, a single voter elects itself at once; leadership
+    /// is told through the machine.
+    pub(crate) async fn open(options: GroupOptions) -> Result<RaftGroup, StorageError> {
+        let single_voter = options.voters.len() == 1;
+        let config = Arc::new(config(&options, single_voter));
+        let last = options.log.log_state().last;
+        let committed = if single_voter { last.map(log_id) } else { None };
+        let storage =
+            LogStorage::new(options.log.clone(), options.durability, options.resume, committed);
+        let machine =
+            StateMachine::open(options.log.clone(), options.machine, single_voter).await?;
+        let network = NetworkFactory {
+            node_id: options.node_id,
+            group: options.log.id(),
+            transport: options.transport,
+        };
+        let raft = Raft::new(options.node_id, config, network, storage.clone(), machine).await;
+        let stopped = |error: String| storage.failure().unwrap_or(StorageError::Io(error));
+        let raft: Instance = raft.map_err(|e| stopped(e.to_string()))?;
+        let group = RaftGroup { raft, storage: storage.clone(), node_id: options.node_id };
+        if last.is_none() {
+            group.form(&options.voters, options.timing).await;
+        } else if single_voter && !group.is_leader() {
+            group.elect().await;
+        }
+        Ok(group)
+    }
+
+    /// Forms a new group. The preferred leader does it at once; the others only if it does not
+    /// come: forming is the same entry on every replica, so it may happen on several.
+    async fn form(&self, voters: &[u64], timing: Timing) {
+        let members: BTreeMap<u64, ()> = voters.iter().map(|id| (*id, ())).collect();
+        if voters.first() == Some(&self.node_id) {
+            initialize(&self.raft, members).await;
+            return;
+        }
+        let raft = self.raft.clone();
+        spawn(async move {
+            tokio::time::sleep(timing.election_max).await;
+            initialize(&raft, members).await;
+        });
+    }
+
+    /// Asks for an election now.
+    pub(crate) async fn elect(&self) {
+        self.raft.trigger().elect(false).await.ok();
+    }
+
+    pub(crate) fn is_leader(&self) -> bool {
+        self.raft.is_leader()
+    }
+
+    /// Whether both are the same instance, not only of the same group.
+    pub(crate) fn is(&self, other: &RaftGroup) -> bool {
+        self.storage.is(&other.storage)
+    }
+
+    /// The storage error that stopped the instance, if one did.
+    pub(crate) fn failure(&self) -> Option<StorageError> {
+        self.storage.failure()
+    }
+
+    pub(crate) fn leader_state(&self) -> LeaderState {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        LeaderState { term: metrics.vote.leader_id.term, leader: metrics.current_leader }
+    }
+
+    /// Calls `on_change` now and whenever leadership changes, until the instance stops.
+    pub(crate) async fn watch_leader(&self, mut on_change: impl FnMut(LeaderState)) {
+        let mut metrics = self.raft.server_metrics();
+        loop {
+            let state = {
+                let metrics = metrics.borrow_watched();
+                LeaderState { term: metrics.vote.leader_id.term, leader: metrics.current_leader }
+            };
+            on_change(state);
+            if metrics.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The voters that have answered the leader within `window`, itself included; empty when this
+    /// node does not lead.
+    pub(crate) fn in_sync(&self, window: Duration) -> BTreeSet<u64> {
+        use openraft::Instant as _;
+        let metrics = self.raft.data_metrics();
+        let metrics = metrics.borrow_watched();
+        let Some(heartbeats) = &metrics.heartbeat else { return BTreeSet::new() };
+        let recent = heartbeats
+            .iter()
+            .filter(|(_, at)| at.as_ref().is_some_and(|at| at.into_inner().elapsed() <= window));
+        recent.map(|(id, _)| *id).chain([self.node_id]).collect()
+    }
+
+    /// Hands a proposal to the instance and returns at once; `done` is called when it is applied,
+    /// refused, or can no longer be followed.
+    pub(crate) fn propose(
+        &self,
+        command: GroupCommand,
+        done: impl FnOnce(Result<Applied, ProposeError>) + Send + 'static,
+    ) {
+        let responder = Callback::new(move |result| done(propose_result(result)));
+        let raft = self.raft.clone();
+        let mut send = Box::pin(tokio::task::unconstrained(async move {
+            raft.client_write_ff(command, Some(responder)).await.ok();
+        }));
+        let mut context = std::task::Context::from_waker(futures::task::noop_waker_ref());
+        // The channel has room as long as proposers keep to one unplaced proposal.
+        if send.as_mut().poll(&mut context).is_pending() {
+            spawn(send);
+        }
+    }
+
+    /// Proposes and waits for the outcome.
+    pub(crate) async fn propose_and_wait(
+        &self,
+        command: GroupCommand,
+    ) -> Result<Applied, ProposeError> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.propose(command, move |result| {
+            sender.send(result).ok();
+        });
+        receiver.await.unwrap_or(Err(ProposeError::Stopped))
+    }
+
+    /// Makes a snapshot, and purges what it covers.
+    pub(crate) async fn snapshot(&self) {
+        self.raft.trigger().snapshot().await.ok();
+    }
+
+    /// Answers a peer's message about this group.
+    pub(crate) async fn handle(&self, message: PeerMessage) -> Result<PeerMessage, PeerError> {
+        let gone = |error: String| PeerError::Unreachable(error);
+        match message.kind {
+            codec::APPEND_ENTRIES => {
+                let request = codec::decode_append(&message)?;
+                let answer = self.raft.append_entries(request).await;
+                codec::encode_append_answer(&answer.map_err(|e| gone(e.to_string()))?)
+            }
+            codec::VOTE => {
+                let answer = self.raft.vote(codec::decode_vote(&message)?).await;
+                codec::encode_vote_answer(codec::VOTE, &answer.map_err(|e| gone(e.to_string()))?)
+            }
+            codec::PRE_VOTE => {
+                let answer = self.raft.pre_vote(codec::decode_vote(&message)?).await;
+                let answer = answer.map_err(|e| gone(e.to_string()))?;
+                codec::encode_vote_answer(codec::PRE_VOTE, &answer)
+            }
+            codec::SNAPSHOT => {
+                let (vote, meta, data): (_, _, Bytes) = codec::decode_snapshot(&message)?;
+                let snapshot = openraft::Snapshot { meta, snapshot: data };
+                let answer = self.raft.install_full_snapshot(vote, snapshot).await;
+                codec::encode_snapshot_answer(&answer.map_err(|e| gone(e.to_string()))?)
+            }
+            codec::TRANSFER_LEADER => {
+                let request = codec::decode_transfer(&message)?;
+                let answer = self.raft.handle_transfer_leader(request).await;
+                answer.map_err(|e| gone(e.to_string()))?.map_err(|e| gone(e.to_string()))?;
+                codec::encode_transfer_answer()
+            }
+            kind => Err(PeerError::Broken(format!("unknown kind of message: {kind}"))),
+        }
+    }
+
+    /// Stops the instance; what is in flight is answered as `Stopped`.
+    pub(crate) async fn close(&self) {
+        self.raft.shutdown().await.ok();
+    }
+}
+
+fn config(options: &GroupOptions, single_voter: bool) -> Config {
+    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    Config {
+        cluster_name: String::from("highwater"),
+        heartbeat_interval: millis(options.timing.heartbeat),
+        election_timeout_min: millis(options.timing.election_min),
+        election_timeout_max: millis(options.timing.election_max),
+        enable_pre_vote: Some(true),
+        // A single voter has nobody to hear from: without ticks it costs nothing while idle.
+        enable_tick: !single_voter,
+        snapshot_policy: match options.snapshots {
+            SnapshotPolicy::OnRequest => openraft::SnapshotPolicy::Never,
+            SnapshotPolicy::Every(entries) => openraft::SnapshotPolicy::LogsSinceLast(entries),
+        },
+        max_in_snapshot_log_to_keep: 0,
+        api_channel_size: Some(API_CHANNEL_CAPACITY),
+        notification_channel_size: Some(NOTIFICATION_CHANNEL_CAPACITY),
+        ..Config::default()
+    }
+}
+
+async fn initialize(raft: &Instance, members: BTreeMap<u64, ()>) {
+    if let Err(error) = raft.initialize(members).await {
+        // Somebody else formed the group first.
+        tracing::debug!(%error, "group was not formed here");
+    }
+}
+
+fn propose_result(result: Option<ClientWriteResult<TypeConfig>>) -> Result<Applied, ProposeError> {
+    match result {
+        Some(Ok(response)) => Ok(response.data),
+        Some(Err(ClientWriteError::ForwardToLeader(_))) => Err(ProposeError::NotLeader),
+        Some(Err(ClientWriteError::LogEntryDiscarded(_))) => Err(ProposeError::Discarded),
+        Some(Err(_)) | None => Err(ProposeError::Stopped),
+    }
+}
+
+/// Spawns through openraft's runtime, so that a simulation's randomness reaches the task.
+pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    use openraft::AsyncRuntime as _;
+    drop(super::type_config::Runtime::spawn(task));
+}
+
+/// The broker that a node id names.
+pub(crate) fn broker_id(node_id: u64) -> Option<BrokerId> {
+    i32::try_from(node_id).ok().map(BrokerId)
+}

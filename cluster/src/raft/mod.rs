@@ -1,0 +1,26 @@
+//! The only folder that names openraft: a group's log, its state machine, its messages and its
+//! life, behind types of our own.
+//!
+//! Everything outside sees [`RaftGroup`], [`GroupCommand`], [`Machine`] and plain numbers.
+
+mod codec;
+mod command;
+mod group;
+mod log_storage;
+mod machine;
+mod membership;
+mod network;
+mod snapshot;
+mod state_machine;
+mod type_config;
+
+#[cfg(test)]
+mod suite_tests;
+
+pub(crate) use command::{AppendObserver, Applied, GroupCommand, ProposeError};
+pub(crate) use group::{
+    GroupOptions, LeaderState, RaftGroup, SnapshotPolicy, Timing, broker_id, spawn,
+};
+pub(crate) use log_storage::DurabilityCell;
+pub(crate) use machine::Machine;
+pub(crate) use snapshot::purge_dormant;

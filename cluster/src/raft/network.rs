@@ -1,0 +1,153 @@
+//! openraft's network on a [`PeerTransport`]: one client per peer and group.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use openraft::OptionalSend;
+use openraft::alias::SnapshotOf;
+use openraft::errors::{
+    NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable,
+};
+use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
+use openraft::raft::{
+    SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+};
+use protocol::types::BrokerId;
+use storage::log_store::GroupId;
+
+use super::codec::{self, AppendRequest, AppendResponse};
+use super::type_config::{RaftVote, TypeConfig};
+use crate::transport::{PeerError, PeerMessage, PeerTransport};
+
+/// A snapshot is sent whole, so it may take longer than a heartbeat.
+const SNAPSHOT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Makes the clients of one group.
+pub(super) struct NetworkFactory {
+    pub(super) node_id: u64,
+    pub(super) group: GroupId,
+    pub(super) transport: Arc<dyn PeerTransport>,
+}
+
+/// Talks to one peer about one group.
+pub(super) struct Network {
+    node_id: u64,
+    target: u64,
+    group: GroupId,
+    transport: Arc<dyn PeerTransport>,
+}
+
+impl RaftNetworkFactory<TypeConfig> for NetworkFactory {
+    type Network = Network;
+
+    async fn new_client(&mut self, target: u64, _node: &()) -> Network {
+        Network {
+            node_id: self.node_id,
+            target,
+            group: self.group,
+            transport: self.transport.clone(),
+        }
+    }
+}
+
+impl Network {
+    async fn call(
+        &self,
+        message: PeerMessage,
+        timeout: std::time::Duration,
+    ) -> Result<PeerMessage, PeerError> {
+        let target = i32::try_from(self.target)
+            .map_err(|_| PeerError::Unreachable(format!("no broker {}", self.target)))?;
+        self.transport.call(BrokerId(target), self.group, message, timeout).await
+    }
+
+    fn error(&self, action: RPCTypes, timeout: std::time::Duration, error: &PeerError) -> Error {
+        match error {
+            PeerError::Unreachable(_) => Error::Unreachable(Unreachable::new(error)),
+            PeerError::Broken(_) => Error::Network(NetworkError::new(error)),
+            PeerError::TimedOut => {
+                Error::Timeout(Timeout { action, id: self.node_id, target: self.target, timeout })
+            }
+        }
+    }
+}
+
+type Error = RPCError<TypeConfig>;
+
+impl RaftNetworkV2<TypeConfig> for Network {
+    type SnapshotData = Bytes;
+
+    async fn append_entries(
+        &mut self,
+        request: AppendRequest,
+        option: RPCOption,
+    ) -> Result<AppendResponse, Error> {
+        let timeout = option.soft_ttl();
+        let answer = async {
+            let answer = self.call(codec::encode_append(request)?, timeout).await?;
+            codec::decode_append_answer(&answer)
+        };
+        answer.await.map_err(|error| self.error(RPCTypes::AppendEntries, timeout, &error))
+    }
+
+    async fn vote(
+        &mut self,
+        request: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<TypeConfig>, Error> {
+        let timeout = option.soft_ttl();
+        let answer = async {
+            let request = codec::encode_vote(codec::VOTE, &request)?;
+            codec::decode_vote_answer(&self.call(request, timeout).await?)
+        };
+        answer.await.map_err(|error| self.error(RPCTypes::Vote, timeout, &error))
+    }
+
+    async fn pre_vote(
+        &mut self,
+        request: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<TypeConfig>, Error> {
+        let timeout = option.soft_ttl();
+        let answer = async {
+            let request = codec::encode_vote(codec::PRE_VOTE, &request)?;
+            codec::decode_vote_answer(&self.call(request, timeout).await?)
+        };
+        answer.await.map_err(|error| self.error(RPCTypes::Vote, timeout, &error))
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: RaftVote,
+        snapshot: SnapshotOf<TypeConfig, Bytes>,
+        _cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        _option: RPCOption,
+    ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
+        let answer = async {
+            let request = codec::encode_snapshot(&vote, &snapshot.meta, snapshot.snapshot)?;
+            codec::decode_snapshot_answer(&self.call(request, SNAPSHOT_TIMEOUT).await?)
+        };
+        answer.await.map_err(|error: PeerError| {
+            match self.error(RPCTypes::InstallSnapshot, SNAPSHOT_TIMEOUT, &error) {
+                Error::Timeout(timeout) => StreamingError::Timeout(timeout),
+                Error::Network(network) => StreamingError::Network(network),
+                _ => StreamingError::Unreachable(Unreachable::new(&error)),
+            }
+        })
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> Result<TransferLeaderResponse<TypeConfig>, Error> {
+        let timeout = option.soft_ttl();
+        let answer = async {
+            self.call(codec::encode_transfer(&request)?, timeout).await?;
+            Ok(())
+        };
+        let answer: Result<(), PeerError> = answer.await;
+        answer.map(Ok).map_err(|error| self.error(RPCTypes::TransferLeader, timeout, &error))
+    }
+}

@@ -1,0 +1,309 @@
+//! Opening and closing a partition's Raft instance, and what the instance tells the replica.
+//!
+//! With a single voter the instance is opened by the first append and closed after idleness; a
+//! dormant partition is served from the index alone. With several it is open as long as the
+//! partition exists, and opened again should it stop.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use protocol::types::{BrokerId, Offset};
+use storage::StorageError;
+use storage::log_store::LogStore;
+
+use super::handle::{Shared, leader_epoch};
+use super::proposer::{Phase, ProposerState};
+use crate::limits::{IDLE_ROUNDS, REOPEN_DELAY};
+use crate::metadata::CommandResult;
+use crate::raft::{
+    GroupOptions, LeaderState, Machine, RaftGroup, SnapshotPolicy, Timing, broker_id, spawn,
+};
+use crate::transport::PeerTransport;
+use crate::{AppendError, ClusterError};
+
+/// What all replicas of a broker share.
+pub(crate) struct Environment {
+    pub(crate) broker_id: BrokerId,
+    pub(crate) store: LogStore,
+    pub(crate) transport: Arc<dyn PeerTransport>,
+    pub(crate) timing: Timing,
+    /// Rounds of maintenance without an append after which a partition goes dormant.
+    pub(crate) idle_rounds: u32,
+}
+
+impl Environment {
+    pub(crate) fn new(
+        broker_id: BrokerId,
+        store: LogStore,
+        transport: Arc<dyn PeerTransport>,
+        timing: Timing,
+    ) -> Self {
+        Environment { broker_id, store, transport, timing, idle_rounds: IDLE_ROUNDS }
+    }
+
+    pub(crate) fn node_id(&self) -> u64 {
+        node_id(self.broker_id)
+    }
+
+    /// Refuses appends while there is no room for them: inside Raft a failed append would stop the
+    /// group.
+    pub(super) fn check_space(&self) -> Result<(), AppendError> {
+        Ok(())
+    }
+}
+
+/// A broker as a Raft node.
+pub(crate) fn node_id(broker_id: BrokerId) -> u64 {
+    u64::try_from(broker_id.0).unwrap_or(0)
+}
+
+impl Shared {
+    /// Opens the instance in a task of its own; `phase` is `Opening` already.
+    pub(super) fn spawn_open(self: &Arc<Self>) {
+        let shared = self.clone();
+        spawn(async move {
+            if shared.is_single_voter() {
+                shared.open_single().await;
+            } else {
+                shared.run_replicated().await;
+            }
+        });
+    }
+
+    async fn open(self: &Arc<Self>) -> Result<RaftGroup, StorageError> {
+        let resume = self.proposer.lock().resume;
+        RaftGroup::open(GroupOptions {
+            node_id: self.environment.node_id(),
+            voters: self.voters.iter().copied().map(node_id).collect(),
+            log: self.log.clone(),
+            machine: self.clone(),
+            transport: self.environment.transport.clone(),
+            durability: self.durability.clone(),
+            resume,
+            timing: self.environment.timing,
+            snapshots: SnapshotPolicy::OnRequest,
+        })
+        .await
+    }
+
+    async fn open_single(self: &Arc<Self>) {
+        match self.open().await {
+            Ok(group) => {
+                if !self.install(&group) {
+                    group.close().await;
+                    return;
+                }
+                self.advance();
+            }
+            Err(error) => {
+                tracing::warn!(group = self.log.id().0, %error, "partition cannot be opened");
+                let waiting = {
+                    let mut state = self.proposer.lock();
+                    if matches!(state.phase, Phase::Opening) {
+                        state.phase = Phase::Dormant;
+                    }
+                    state.take_waiting()
+                };
+                for ticket in waiting {
+                    ticket.failed(AppendError::Storage(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Keeps a replicated partition's instance open and follows its leadership.
+    async fn run_replicated(self: &Arc<Self>) {
+        loop {
+            match self.open().await {
+                Ok(group) => {
+                    if !self.install(&group) {
+                        group.close().await;
+                        return;
+                    }
+                    group.watch_leader(|state| self.on_leader_state(state)).await;
+                    self.on_replicated_stopped(&group);
+                }
+                Err(error) => {
+                    tracing::warn!(group = self.log.id().0, %error, "replica cannot be opened");
+                }
+            }
+            if matches!(self.proposer.lock().phase, Phase::Gone) {
+                return;
+            }
+            tokio::time::sleep(REOPEN_DELAY).await;
+        }
+    }
+
+    /// Whether the partition still wants the instance.
+    fn install(&self, group: &RaftGroup) -> bool {
+        let mut state = self.proposer.lock();
+        if matches!(state.phase, Phase::Gone) {
+            return false;
+        }
+        state.phase = Phase::Open(group.clone());
+        state.resume = true;
+        state.idle_rounds = 0;
+        true
+    }
+
+    fn on_leader_state(&self, leader_state: LeaderState) {
+        self.published.update(|view| {
+            view.leader = leader_state.leader.and_then(broker_id);
+            view.leader_epoch = leader_epoch(leader_state.term);
+        });
+        if !self.is_leader() {
+            let waiting = self.proposer.lock().take_waiting();
+            for ticket in waiting {
+                ticket.failed(self.not_leader());
+            }
+        }
+    }
+
+    fn on_replicated_stopped(&self, group: &RaftGroup) {
+        self.on_instance_stopped(&mut self.proposer.lock(), group);
+        self.published.update(|view| view.leader = None);
+    }
+
+    /// The instance stopped by itself: the log may not be what it thought, so the next one starts
+    /// as after a restart.
+    pub(super) fn on_instance_stopped(&self, state: &mut ProposerState, group: &RaftGroup) {
+        let Phase::Open(open) = &state.phase else { return };
+        if !open.is(group) {
+            return;
+        }
+        state.resume = false;
+        if self.is_single_voter() {
+            state.phase = Phase::Dormant;
+            let term = self.log.log_state().vote.map_or(0, |vote| vote.term);
+            let epoch = leader_epoch(term + 1);
+            self.published.update(|view| {
+                view.leader_epoch = epoch;
+                view.settled_epoch = epoch;
+            });
+        } else {
+            state.phase = Phase::Opening;
+        }
+    }
+
+    pub(super) fn open_group(&self) -> Option<RaftGroup> {
+        match &self.proposer.lock().phase {
+            Phase::Open(group) => Some(group.clone()),
+            _ => None,
+        }
+    }
+
+    /// The brokers that follow this leader closely.
+    pub(super) fn in_sync(&self) -> BTreeSet<BrokerId> {
+        let Some(group) = self.open_group() else { return BTreeSet::new() };
+        let ids = group.in_sync(self.environment.timing.election_max);
+        ids.into_iter().filter_map(broker_id).collect()
+    }
+
+    /// Whether fewer replicas follow than `min.insync.replicas` asks for. A majority is needed
+    /// anyway; a topic with fewer replicas than asked for is served by those it has.
+    pub(super) fn in_sync_too_few(&self) -> bool {
+        if self.is_single_voter() {
+            return false;
+        }
+        let wanted = self.settings.lock().min_insync_replicas.min(self.voters.len());
+        // A majority commits anyway.
+        wanted > self.voters.len() / 2 + 1 && self.open_in_sync_count() < wanted
+    }
+
+    fn open_in_sync_count(&self) -> usize {
+        self.in_sync().len()
+    }
+
+    /// Closes the instance of a single voter that nobody appended to for a while.
+    pub(super) async fn close_if_idle(self: &Arc<Self>) {
+        if !self.is_single_voter() {
+            return;
+        }
+        let group = {
+            let mut state = self.proposer.lock();
+            let Phase::Open(group) = &state.phase else { return };
+            let group = group.clone();
+            if std::mem::take(&mut state.touched) || !state.is_quiet() {
+                state.idle_rounds = 0;
+                return;
+            }
+            state.idle_rounds += 1;
+            if state.idle_rounds < self.environment.idle_rounds {
+                return;
+            }
+            state.idle_rounds = 0;
+            state.take_waiting();
+            state.phase = Phase::Closing;
+            group
+        };
+        group.close().await;
+        {
+            let mut state = self.proposer.lock();
+            if matches!(state.phase, Phase::Closing) {
+                state.phase = Phase::Dormant;
+            }
+        }
+        self.advance();
+    }
+
+    /// Refuses what waits, and closes the instance for good.
+    pub(super) async fn stop(&self) {
+        let (group, waiting) = {
+            let mut state = self.proposer.lock();
+            let phase = std::mem::replace(&mut state.phase, Phase::Gone);
+            let group = match phase {
+                Phase::Open(group) => Some(group),
+                _ => None,
+            };
+            (group, state.take_waiting())
+        };
+        for ticket in waiting {
+            ticket.failed(AppendError::Gone);
+        }
+        if let Some(group) = group {
+            group.close().await;
+        }
+        self.published.wake();
+    }
+}
+
+impl Machine for Shared {
+    fn on_committed(&self, next_offset: Offset) {
+        self.published.update(|view| {
+            view.high_watermark = view.high_watermark.max(next_offset);
+        });
+    }
+
+    fn on_leader_entry(&self, term: u64) {
+        let epoch = leader_epoch(term);
+        self.published.update(|view| {
+            view.settled_epoch = view.settled_epoch.max(epoch);
+            if self.is_single_voter() {
+                view.leader_epoch = epoch;
+            }
+        });
+    }
+
+    fn advance_log_start(&self, offset: Offset) -> Result<Offset, StorageError> {
+        let log_start_offset = self.raise_log_start(offset)?;
+        // The snapshot that lets go of what lies below is asked for from outside: this is called
+        // from the task that would make it.
+        if let Some(group) = self.open_group() {
+            spawn(async move { group.snapshot().await });
+        }
+        Ok(log_start_offset)
+    }
+
+    fn apply_metadata(&self, _command: &Bytes) -> CommandResult {
+        Err(ClusterError::Storage(String::from("a partition's log holds no metadata commands")))
+    }
+
+    fn image(&self) -> Option<Bytes> {
+        None
+    }
+
+    fn restore(&self, _image: &[u8]) -> Result<(), StorageError> {
+        Ok(())
+    }
+}

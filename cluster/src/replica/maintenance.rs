@@ -1,0 +1,102 @@
+//! What is done for a partition from time to time: retention, purging, forgetting producers, going
+//! dormant.
+
+use std::sync::Arc;
+
+use protocol::types::{Offset, Timestamp};
+
+use super::handle::Shared;
+use super::proposer::Phase;
+use crate::raft::purge_dormant;
+
+/// When a partition is looked at next.
+#[derive(Debug, Default)]
+pub(super) struct Maintenance {
+    retention_due: Option<Timestamp>,
+    purge_wanted: bool,
+}
+
+/// Retention is looked at this often between the checks that configuration asks for, so that a
+/// short retention is kept to within seconds: a tenth of it.
+const RETENTION_FRACTION: i64 = 10;
+const SHORTEST_RETENTION_CHECK_MS: i64 = 1000;
+
+impl Shared {
+    /// One round of maintenance.
+    pub(super) async fn maintain(
+        self: &Arc<Self>,
+        now: Timestamp,
+        retention_check_ms: i64,
+        producer_expiration_ms: i64,
+    ) {
+        if self.is_leader()
+            && let Some(offset) = self.plan_retention(now, retention_check_ms)
+            && let Err(error) = self.advance_log_start(offset).await
+        {
+            tracing::debug!(group = self.log.id().0, %error, "retention is put off");
+        }
+        if self.maintenance.lock().purge_wanted {
+            self.purge().await;
+        }
+        self.proposer.lock().expire_producers(now, producer_expiration_ms);
+        self.close_if_idle().await;
+    }
+
+    /// Where the log should start by now, if it is time to look and it should move.
+    fn plan_retention(&self, now: Timestamp, retention_check_ms: i64) -> Option<Offset> {
+        let (retention_ms, retention_bytes) = {
+            let settings = self.settings.lock();
+            (settings.retention_ms, settings.retention_bytes)
+        };
+        let size_bytes = i64::try_from(self.log.size_bytes()).unwrap_or(i64::MAX);
+        if size_bytes == 0 || (retention_ms.is_none() && retention_bytes.is_none()) {
+            return None;
+        }
+        let too_large = retention_bytes.is_some_and(|limit| size_bytes > limit);
+        {
+            let mut maintenance = self.maintenance.lock();
+            let due = maintenance.retention_due.is_none_or(|due| now >= due);
+            if !due && !too_large {
+                return None;
+            }
+            let interval_ms = retention_ms
+                .map_or(retention_check_ms, |ms| (ms / RETENTION_FRACTION).min(retention_check_ms))
+                .max(SHORTEST_RETENTION_CHECK_MS);
+            maintenance.retention_due = Some(Timestamp(now.0.saturating_add(interval_ms)));
+        }
+        let upper_bound = self.published.get().high_watermark;
+        match self.log.plan_retention(now, retention_ms, retention_bytes, upper_bound) {
+            Ok(offset) => offset.filter(|offset| *offset > self.log.offsets().log_start_offset),
+            Err(error) => {
+                tracing::warn!(group = self.log.id().0, %error, "retention cannot be planned");
+                None
+            }
+        }
+    }
+
+    /// Lets go of the entries below the log start.
+    pub(super) async fn purge(&self) {
+        let group = {
+            let state = self.proposer.lock();
+            match &state.phase {
+                Phase::Open(group) => Some(group.clone()),
+                Phase::Dormant => {
+                    // Under the lock, so that no instance opens meanwhile.
+                    if let Err(error) = purge_dormant(&self.log) {
+                        tracing::warn!(group = self.log.id().0, %error, "log was not purged");
+                    }
+                    None
+                }
+                Phase::Opening | Phase::Closing => {
+                    self.maintenance.lock().purge_wanted = true;
+                    return;
+                }
+                Phase::Gone => return,
+            }
+        };
+        self.maintenance.lock().purge_wanted = false;
+        if let Some(group) = group {
+            group.snapshot().await;
+        }
+    }
+}

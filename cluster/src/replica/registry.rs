@@ -1,0 +1,189 @@
+//! The replicas of this broker: made and closed as the metadata image changes, and maintained.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use protocol::types::{PartitionId, Timestamp, TopicId};
+use storage::log_store::GroupId;
+
+use super::handle::{Replica, ReplicaId};
+use super::lifecycle::Environment;
+use crate::cluster::ReplicaSettings;
+use crate::limits::MAINTENANCE_INTERVAL;
+use crate::metadata::apply::MetadataDelta;
+use crate::metadata::{MetadataImage, TopicImage};
+use crate::raft::spawn;
+
+type SettingsOf = Arc<dyn Fn(&MetadataImage, &TopicImage) -> ReplicaSettings + Send + Sync>;
+
+/// All replicas of this broker.
+pub(crate) struct Registry {
+    environment: Arc<Environment>,
+    settings: SettingsOf,
+    replicas: RwLock<Replicas>,
+}
+
+#[derive(Default)]
+struct Replicas {
+    by_partition: BTreeMap<(TopicId, PartitionId), Arc<Replica>>,
+    by_group: BTreeMap<u64, (TopicId, PartitionId)>,
+}
+
+impl Registry {
+    pub(crate) fn new(environment: Arc<Environment>, settings: SettingsOf) -> Self {
+        Registry { environment, settings, replicas: RwLock::default() }
+    }
+
+    pub(crate) fn get(&self, topic: TopicId, partition: PartitionId) -> Option<Arc<Replica>> {
+        self.replicas.read().by_partition.get(&(topic, partition)).cloned()
+    }
+
+    pub(crate) fn by_group(&self, group: GroupId) -> Option<Arc<Replica>> {
+        let replicas = self.replicas.read();
+        let key = replicas.by_group.get(&group.0)?;
+        replicas.by_partition.get(key).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Replica>> {
+        self.replicas.read().by_partition.values().cloned().collect()
+    }
+
+    /// Makes the replicas that a first image asks for, and removes groups whose deletion a crash
+    /// cut short.
+    pub(crate) fn open_all(&self, image: &MetadataImage) {
+        for topic in image.topics.values() {
+            self.ensure_topic(image, topic);
+        }
+        let known: BTreeSet<u64> = {
+            let topics = image.topics.values();
+            topics.flat_map(|topic| topic.partitions.iter().map(|p| p.group)).collect()
+        };
+        for group in self.environment.store.group_ids() {
+            // A number that this image has not handed out is not for it to judge.
+            if group.0 != 0 && group.0 < image.next_group_id && !known.contains(&group.0) {
+                self.remove_group(group);
+            }
+        }
+    }
+
+    /// Follows a change of the image.
+    pub(crate) fn on_change(
+        &self,
+        before: &MetadataImage,
+        image: &MetadataImage,
+        delta: &MetadataDelta,
+    ) {
+        for name in &delta.topics_changed {
+            if let Some(topic) = image.topic(name) {
+                self.ensure_topic(image, topic);
+            }
+        }
+        for group in &delta.removed_groups {
+            self.remove_replica(*group);
+        }
+        if !Arc::ptr_eq(&before.broker_configs, &image.broker_configs) {
+            for topic in image.topics.values() {
+                self.ensure_topic(image, topic);
+            }
+        }
+    }
+
+    /// Follows an image that replaces the one before at once.
+    pub(crate) fn on_snapshot(&self, before: &MetadataImage, image: &MetadataImage) {
+        for topic in image.topics.values() {
+            self.ensure_topic(image, topic);
+        }
+        let groups = |image: &MetadataImage| -> BTreeSet<u64> {
+            let topics = image.topics.values();
+            topics.flat_map(|topic| topic.partitions.iter().map(|p| p.group)).collect()
+        };
+        for group in groups(before).difference(&groups(image)) {
+            self.remove_replica(*group);
+        }
+    }
+
+    /// Makes the topic's replicas that are not there, and tells the others their settings.
+    fn ensure_topic(&self, image: &MetadataImage, topic: &TopicImage) {
+        let settings = (self.settings)(image, topic);
+        for partition in &topic.partitions {
+            if !partition.replicas.contains(&self.environment.broker_id) {
+                continue;
+            }
+            let key = (topic.id, partition.id);
+            if let Some(replica) = self.get(topic.id, partition.id) {
+                replica.set_settings(settings.clone());
+                continue;
+            }
+            let replica = Arc::new(Replica::new(
+                ReplicaId { topic: topic.id, partition: partition.id },
+                self.environment.store.group(GroupId(partition.group)),
+                partition.replicas.clone(),
+                settings.clone(),
+                self.environment.clone(),
+            ));
+            let mut replicas = self.replicas.write();
+            replicas.by_partition.insert(key, replica);
+            replicas.by_group.insert(partition.group, key);
+        }
+    }
+
+    fn remove_replica(&self, group: u64) {
+        let replica = {
+            let mut replicas = self.replicas.write();
+            let key = replicas.by_group.remove(&group);
+            key.and_then(|key| replicas.by_partition.remove(&key))
+        };
+        let Some(replica) = replica else { return };
+        let store = self.environment.store.clone();
+        spawn(async move {
+            // Its instance must not write any more once the group is gone.
+            replica.remove().await;
+            remove_from(&store, GroupId(group));
+        });
+    }
+
+    fn remove_group(&self, group: GroupId) {
+        tracing::info!(group = group.0, "removing what a deleted partition left behind");
+        remove_from(&self.environment.store, group);
+    }
+
+    /// Looks after every replica, round after round.
+    pub(crate) async fn run_maintenance(
+        &self,
+        now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+        retention_check_interval: Duration,
+        producer_id_expiration: Duration,
+    ) {
+        let millis = |d: Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
+        let retention_check_ms = millis(retention_check_interval);
+        let producer_expiration_ms = millis(producer_id_expiration);
+        let round = MAINTENANCE_INTERVAL.min(retention_check_interval.max(SHORTEST_ROUND));
+        loop {
+            tokio::time::sleep(round).await;
+            for replica in self.all() {
+                let shared = &replica.shared;
+                shared.maintain(now(), retention_check_ms, producer_expiration_ms).await;
+            }
+        }
+    }
+
+    /// Closes every instance; nothing can be appended any more.
+    pub(crate) async fn close(&self) {
+        for replica in self.all() {
+            replica.remove().await;
+        }
+    }
+}
+
+const SHORTEST_ROUND: Duration = Duration::from_millis(100);
+
+fn remove_from(store: &storage::log_store::LogStore, group: GroupId) {
+    let done = Box::new(move |result: Result<(), storage::StorageError>| {
+        if let Err(error) = result {
+            tracing::warn!(group = group.0, %error, "group was not removed; the next start tries");
+        }
+    });
+    store.remove_group(group, done);
+}

@@ -12,7 +12,7 @@ macro_rules! error_codes {
         true
     };
     ($($variant:ident = $code:literal $name:literal $($retriable:ident)?,)*) => {
-        /// An error as it goes over the wire (Kafka: `Errors`).
+        /// An error as it goes over the wire (Kafka: `Errors`, as of 4.4.0).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(i16)]
         pub enum ErrorCode {
@@ -190,6 +190,9 @@ error_codes! {
     StreamsInvalidTopologyEpoch = 131 "STREAMS_INVALID_TOPOLOGY_EPOCH",
     StreamsTopologyFenced = 132 "STREAMS_TOPOLOGY_FENCED",
     ShareSessionLimitReached = 133 "SHARE_SESSION_LIMIT_REACHED" retriable,
+    GroupDeletionFailed = 134 "GROUP_DELETION_FAILED",
+    StreamsTopologyDescriptionUpdateFailed = 135 "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED",
+    ControllerIdNotRegistered = 136 "CONTROLLER_ID_NOT_REGISTERED",
 }
 
 impl ErrorCode {

@@ -7,3 +7,5 @@ pub mod frame_reader;
 pub mod listener;
 pub mod reply_writer;
 mod system;
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,13 @@
-//! Placeholder.
+//! What the tests and benches drive a broker with from outside: a raw client that can send
+//! anything, and a broker process that can be killed.
+//!
+//! Knows nothing of the broker's crates but `protocol`'s record batches. The folders beside `src`
+//! hold the runs of real clients; `run.sh` starts them.
+
+pub mod batches;
+pub mod broker;
+pub mod client;
+pub mod requests;
+
+pub use broker::{Broker, BrokerOptions};
+pub use client::Connection;

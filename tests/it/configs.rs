@@ -1,0 +1,211 @@
+//! Configurations of topics and of the broker, read and changed.
+
+use std::collections::BTreeMap;
+
+use compat_tests::Connection;
+use compat_tests::batches::batch;
+use compat_tests::requests::{METADATA_VERSION, metadata, text};
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::incremental_alter_configs_request::{
+    AlterConfigsResource, AlterableConfig,
+};
+use kafka_protocol::messages::{
+    AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
+    alter_configs_request,
+};
+use protocol::ErrorCode;
+
+use crate::harness::{Scene, connect, error};
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+const APPEND: i8 = 2;
+const DYNAMIC_TOPIC: i8 = 1;
+const DEFAULT: i8 = 5;
+
+#[derive(Debug, Clone, PartialEq)]
+struct Described {
+    value: Option<String>,
+    source: i8,
+    synonyms: usize,
+}
+
+fn describe(
+    connection: &mut Connection,
+    kind: i8,
+    name: &str,
+) -> Result<BTreeMap<String, Described>, ErrorCode> {
+    let resource = DescribeConfigsResource::default()
+        .with_resource_type(kind)
+        .with_resource_name(text(name))
+        .with_configuration_keys(None);
+    let request = DescribeConfigsRequest::default()
+        .with_resources(vec![resource])
+        .with_include_synonyms(true)
+        .with_include_documentation(true);
+    let result = connection.call(4, &request).results[0].clone();
+    match error(result.error_code) {
+        ErrorCode::None => {}
+        code => return Err(code),
+    }
+    let rows = result.configs.into_iter().map(|config| {
+        let value = config.value.map(|value| value.to_string());
+        let synonyms = config.synonyms.len();
+        (config.name.to_string(), Described { value, source: config.config_source, synonyms })
+    });
+    Ok(rows.collect())
+}
+
+fn alter(
+    connection: &mut Connection,
+    topic: &str,
+    changes: &[(&str, i8, Option<&str>)],
+) -> ErrorCode {
+    let configs = changes
+        .iter()
+        .map(|(name, operation, value)| {
+            AlterableConfig::default()
+                .with_name(text(name))
+                .with_config_operation(*operation)
+                .with_value(value.map(text))
+        })
+        .collect();
+    let resource = AlterConfigsResource::default()
+        .with_resource_type(TOPIC)
+        .with_resource_name(text(topic))
+        .with_configs(configs);
+    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
+    error(connection.call(1, &request).responses[0].error_code)
+}
+
+/// Reads a topic's config until it is as expected: Apache Kafka applies changes a moment later.
+fn wait_for(connection: &mut Connection, topic: &str, key: &str, value: &str) {
+    let matches = |connection: &mut Connection| {
+        let described = describe(connection, TOPIC, topic).expect("described");
+        described[key].value.as_deref() == Some(value)
+    };
+    assert!((0..2_000).any(|_| matches(connection)), "{key} of {topic} becomes {value}");
+}
+
+#[test]
+fn a_topic_shows_every_config_with_its_source_and_synonyms() {
+    let mut connection = connect();
+    connection.create_topic_with("configs-describe", 1, &[("retention.ms", "12345")]);
+    let described = describe(&mut connection, TOPIC, "configs-describe").expect("described");
+    for key in [
+        "cleanup.policy",
+        "compression.type",
+        "delete.retention.ms",
+        "max.message.bytes",
+        "message.timestamp.type",
+        "min.insync.replicas",
+        "retention.bytes",
+        "segment.bytes",
+        "unclean.leader.election.enable",
+    ] {
+        assert_eq!(described[key].source, DEFAULT, "{key}: {:?}", described[key]);
+        assert!(described[key].value.is_some(), "{key}");
+    }
+    let retention = &described["retention.ms"];
+    assert_eq!((retention.value.as_deref(), retention.source), (Some("12345"), DYNAMIC_TOPIC));
+    assert!(retention.synonyms >= 2, "its own and the default: {retention:?}");
+}
+
+#[test]
+fn a_broker_shows_what_it_runs_with() {
+    let mut connection = connect();
+    let node = connection.call(METADATA_VERSION, &metadata(&[], false)).brokers[0].node_id;
+    let described = describe(&mut connection, BROKER, &node.0.to_string()).expect("described");
+    for (key, value) in [
+        ("num.partitions", "1"),
+        ("auto.create.topics.enable", "true"),
+        ("log.retention.hours", "168"),
+        ("message.max.bytes", "1048588"),
+    ] {
+        assert_eq!(described[key].value.as_deref(), Some(value), "{key}");
+    }
+}
+
+#[test]
+fn what_does_not_exist_cannot_be_described() {
+    let mut connection = connect();
+    let refused = describe(&mut connection, TOPIC, "configs-unknown");
+    assert_eq!(refused, Err(ErrorCode::UnknownTopicOrPartition));
+    assert!(describe(&mut connection, BROKER, "4711").is_err());
+    assert!(describe(&mut connection, BROKER, "not a number").is_err());
+}
+
+#[test]
+fn a_change_takes_effect_and_can_be_taken_back() {
+    let mut connection = connect();
+    connection.create_topic("configs-change", 1);
+    let large = batch(&["x".repeat(2_000)]);
+    connection.append("configs-change", 0, large.clone());
+    let set = [("max.message.bytes", SET, Some("1000"))];
+    assert_eq!(alter(&mut connection, "configs-change", &set), ErrorCode::None);
+    wait_for(&mut connection, "configs-change", "max.message.bytes", "1000");
+    let refused = connection.produce("configs-change", 0, large.clone());
+    assert_eq!(error(refused.error_code), ErrorCode::MessageTooLarge);
+    let delete = [("max.message.bytes", DELETE, None)];
+    assert_eq!(alter(&mut connection, "configs-change", &delete), ErrorCode::None);
+    wait_for(&mut connection, "configs-change", "max.message.bytes", "1048588");
+    connection.append("configs-change", 0, large);
+}
+
+#[test]
+fn lists_are_appended_to() {
+    let mut connection = connect();
+    connection.create_topic("configs-list", 1);
+    let append = [("cleanup.policy", APPEND, Some("compact"))];
+    assert_eq!(alter(&mut connection, "configs-list", &append), ErrorCode::None);
+    wait_for(&mut connection, "configs-list", "cleanup.policy", "delete,compact");
+}
+
+#[test]
+fn a_wrong_change_is_refused_and_nothing_of_it_kept() {
+    let mut connection = connect();
+    connection.create_topic("configs-wrong", 1);
+    for changes in [
+        &[("retention.ms", SET, Some("1000")), ("segment.bytes", SET, Some("many"))][..],
+        &[("retention.ms", SET, Some("1000")), ("no.such.key", SET, Some("1"))],
+        &[("retention.ms", SET, Some("-2"))],
+    ] {
+        let code = alter(&mut connection, "configs-wrong", changes);
+        assert_eq!(code, ErrorCode::InvalidConfig, "{changes:?}");
+    }
+    let described = describe(&mut connection, TOPIC, "configs-wrong").expect("described");
+    assert_eq!(described["retention.ms"].source, DEFAULT);
+    let code = alter(&mut connection, "configs-none", &[("retention.ms", SET, Some("1000"))]);
+    assert_eq!(code, ErrorCode::UnknownTopicOrPartition);
+}
+
+#[test]
+fn alter_configs_resets_what_it_does_not_name() {
+    let mut connection = connect();
+    connection.create_topic_with("configs-replace", 1, &[("retention.ms", "1000")]);
+    let config = alter_configs_request::AlterableConfig::default()
+        .with_name(text("segment.bytes"))
+        .with_value(Some(text("1048576")));
+    let resource = alter_configs_request::AlterConfigsResource::default()
+        .with_resource_type(TOPIC)
+        .with_resource_name(text("configs-replace"))
+        .with_configs(vec![config]);
+    let request = AlterConfigsRequest::default().with_resources(vec![resource]);
+    let response = connection.call(2, &request);
+    assert_eq!(error(response.responses[0].error_code), ErrorCode::None);
+    wait_for(&mut connection, "configs-replace", "segment.bytes", "1048576");
+    wait_for(&mut connection, "configs-replace", "retention.ms", "604800000");
+}
+
+#[test]
+fn a_change_survives_a_crash() {
+    let scene = Scene::start();
+    let mut connection = scene.broker.connect();
+    connection.create_topic("t", 1);
+    let set = [("retention.ms", SET, Some("54321"))];
+    assert_eq!(alter(&mut connection, "t", &set), ErrorCode::None);
+    let scene = scene.restart_after_kill();
+    wait_for(&mut scene.broker.connect(), "t", "retention.ms", "54321");
+}

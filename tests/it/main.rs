@@ -1,0 +1,22 @@
+//! Integration tests: the real binary, spoken to through its socket. One binary, so that it is
+//! linked once.
+//!
+//! `BROKER=kafka` runs them against Apache Kafka: what both must do is tested, and known to be
+//! right. What only Highwater promises is skipped then.
+
+mod api_versions;
+mod configs;
+mod delete_records;
+mod disk_full;
+mod fetch;
+mod fetch_sessions;
+mod harness;
+mod hostile;
+mod idempotence;
+mod list_offsets;
+mod listeners;
+mod metadata;
+mod pipelining;
+mod process;
+mod produce;
+mod topics;

@@ -1,0 +1,1 @@
+//! Bit rot, failing syncs, and full disks.

@@ -55,8 +55,8 @@ sim: ## Seeded simulation of the cluster: ITERATIONS=200 seeds, or one SEED=.
 		SEED=$(SEED) ITERATIONS=$(or $(ITERATIONS),200) \
 		$(CARGO) test --release --locked --no-default-features -p cluster -- --nocapture sim
 
-fuzz: setup ## Fuzz targets (needs cargo-fuzz and a nightly toolchain). T= names one, SECONDS=60.
-	@.ci/fuzz "$(T)" "$(or $(SECONDS),60)"
+fuzz: setup ## Fuzz targets on the stable toolchain, FUZZ_SECONDS=60 each. T= names one.
+	CARGO_TARGET_DIR=$(TARGET_DIR) protocol/fuzz/run $(or $(FUZZ_SECONDS),60) $(T)
 
 compat: build ## Real clients: kcat, Kafka's tools, Python. CLIENT= names one, CASE= filters, SHORT=1.
 	compat-tests/run.sh $(CLIENT)

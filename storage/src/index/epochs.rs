@@ -89,7 +89,8 @@ impl TermTable {
         let visible = move |offset: i64| offset.max(log_start);
         self.starts.iter().enumerate().filter_map(move |(at, start)| {
             let next = self.starts.get(at + 1).map(|next| visible(next.offset));
-            (next != Some(visible(start.offset))).then_some((start.term as i32, visible(start.offset)))
+            (next != Some(visible(start.offset)))
+                .then_some((start.term as i32, visible(start.offset)))
         })
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::lookup;
 use super::rows::{EntryRow, GroupRow, Mark, Place};
-use super::{COVERED_KEY, ExtentRow, encode_covered, encode_producers, entry_key, offset_key};
+use super::{COVERED_KEY, Covered, ExtentRow, encode_producers, entry_key, offset_key};
 use crate::StorageError;
 use crate::codec::put_u64;
 use crate::journal::record::{GroupHead, Payload, PurgePoint};
@@ -49,6 +49,7 @@ pub(crate) struct Indexer {
     touched_files: BTreeSet<u32>,
     pub(crate) tombstones: BTreeMap<u64, Tombstone>,
     covered: Place,
+    synced: Place,
     value: Vec<u8>,
 }
 
@@ -73,6 +74,7 @@ impl Indexer {
             touched_files: BTreeSet::new(),
             tombstones,
             covered,
+            synced: covered,
             value: Vec::new(),
         })
     }
@@ -85,6 +87,16 @@ impl Indexer {
     /// Everything up to `place` was taken in.
     pub(crate) fn cover(&mut self, place: Place) {
         self.covered = place;
+    }
+
+    /// The journal is synced up to `place`.
+    pub(crate) fn set_synced(&mut self, place: Place) {
+        self.synced = place;
+    }
+
+    fn put_covered(&mut self) {
+        let covered = Covered { place: self.covered, synced: self.synced };
+        self.batch.put(ColumnFamily::State, &COVERED_KEY, &covered.encode());
     }
 
     /// The groups that were touched since the last checkpoint.
@@ -125,7 +137,7 @@ impl Indexer {
                 None => self.batch.delete(ColumnFamily::State, &super::file_key(file)),
             }
         }
-        self.batch.put(ColumnFamily::State, &COVERED_KEY, &encode_covered(self.covered));
+        self.put_covered();
         self.kv.write(&self.batch)?;
         let bytes = self.batch.size_bytes() as u64;
         self.batch.clear();
@@ -139,8 +151,7 @@ impl Indexer {
             let value = cached.row.encode(false);
             self.batch.put(ColumnFamily::State, &super::group_key(*id), &value);
         }
-        let place = encode_covered(self.covered);
-        self.batch.put(ColumnFamily::State, &COVERED_KEY, &place);
+        self.put_covered();
         let bytes = self.flush_batch()?;
         self.groups.clear();
         Ok(bytes)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::rows::{EntryRow, GroupRow, Place};
-use super::{ExtentRow, decode_covered, decode_producers, entry_key, key_tail, offset_key};
+use super::rows::{EntryRow, GroupRow};
+use super::{Covered, ExtentRow, decode_producers, entry_key, key_tail, offset_key};
 use crate::StorageError;
 use crate::codec::Reader;
 use crate::kv::{ColumnFamily, Direction, KvStore};
@@ -14,9 +14,9 @@ fn damaged(what: &str) -> StorageError {
 }
 
 /// The journal position that the index covers, if it says one in our format.
-pub(crate) fn covered(kv: &dyn KvStore) -> Result<Option<Place>, StorageError> {
+pub(crate) fn covered(kv: &dyn KvStore) -> Result<Option<Covered>, StorageError> {
     let value = kv.get(ColumnFamily::State, &super::COVERED_KEY)?;
-    Ok(value.and_then(|value| decode_covered(&value)))
+    Ok(value.and_then(|value| Covered::decode(&value)))
 }
 
 /// The row of an entry.
@@ -26,9 +26,7 @@ pub(crate) fn entry(
     index: u64,
 ) -> Result<Option<EntryRow>, StorageError> {
     match kv.get(ColumnFamily::Entries, &entry_key(group, index))? {
-        Some(value) => {
-            EntryRow::read(index, &value).map(Some).ok_or_else(|| damaged("entry"))
-        }
+        Some(value) => EntryRow::read(index, &value).map(Some).ok_or_else(|| damaged("entry")),
         None => Ok(None),
     }
 }
@@ -45,15 +43,18 @@ pub(crate) fn scan_entries(
         return Ok(());
     }
     let mut ok = true;
-    kv.scan(ColumnFamily::Entries, &from..&to, Direction::Forward, &mut |key, value| {
-        match key_tail(key).and_then(|index| EntryRow::read(index, value)) {
+    kv.scan(
+        ColumnFamily::Entries,
+        &from..&to,
+        Direction::Forward,
+        &mut |key, value| match key_tail(key).and_then(|index| EntryRow::read(index, value)) {
             Some(row) => each(row),
             None => {
                 ok = false;
                 false
             }
-        }
-    })?;
+        },
+    )?;
     if ok { Ok(()) } else { Err(damaged("entry")) }
 }
 

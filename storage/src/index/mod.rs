@@ -4,7 +4,7 @@
 //! family   key                                       value
 //! entries  group u64 | index u64                     EntryRow: place, term, offsets, batches
 //! offsets  group u64 | base offset i64               index u64; for every 32nd entry
-//! state    0                                         format, covered place
+//! state    0                                         format, covered place, synced place
 //! state    1 | file u32                              live bytes u64
 //! state    2 | group u64                             GroupRow
 //! state    3 | group u64 | key                       value
@@ -132,22 +132,37 @@ pub(crate) fn producers_end(group: u64) -> [u8; 9] {
     behind(TAG_PRODUCERS, group)
 }
 
-/// Value of the covered place.
-pub(crate) fn encode_covered(place: Place) -> Vec<u8> {
-    let mut out = Vec::with_capacity(12);
-    put_u64(&mut out, FORMAT);
-    put_u64(&mut out, u64::from(place.file));
-    put_u64(&mut out, u64::from(place.position));
-    out
+/// How far the index covers the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Covered {
+    /// Everything before is in the index.
+    pub(crate) place: Place,
+    /// Everything before was synced when this was written. What lies between the two may have been
+    /// lost or torn by a power cut although the index knows it.
+    pub(crate) synced: Place,
 }
 
-/// Reads it; `None` also for another format.
-pub(crate) fn decode_covered(value: &[u8]) -> Option<Place> {
-    let mut reader = Reader::new(value);
-    if reader.u64()? != FORMAT {
-        return None;
+impl Covered {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(24);
+        put_u64(&mut out, FORMAT);
+        for place in [self.place, self.synced] {
+            put_u64(&mut out, u64::from(place.file));
+            put_u64(&mut out, u64::from(place.position));
+        }
+        out
     }
-    Some(Place { file: reader.u32()?, position: reader.u32()? })
+
+    /// `None` also for another format.
+    pub(crate) fn decode(value: &[u8]) -> Option<Covered> {
+        let mut reader = Reader::new(value);
+        if reader.u64()? != FORMAT {
+            return None;
+        }
+        let place = Place { file: reader.u32()?, position: reader.u32()? };
+        let synced = Place { file: reader.u32()?, position: reader.u32()? };
+        Some(Covered { place, synced })
+    }
 }
 
 /// A group's first entry in a file.

@@ -267,8 +267,7 @@ fn read_batch(reader: &mut Reader<'_>, running: i64, last: &Expected) -> Option<
     } else {
         (last.producer_id, last.producer_epoch, last.sequence)
     };
-    let attributes =
-        if flags & ATTRIBUTES != 0 { i16::try_from(reader.i64()?).ok()? } else { 0 };
+    let attributes = if flags & ATTRIBUTES != 0 { i16::try_from(reader.i64()?).ok()? } else { 0 };
     Some(BatchMeta {
         size_bytes,
         last_offset_delta,
@@ -488,11 +487,8 @@ fn put_mark(out: &mut Vec<u8>, mark: &Mark) {
 
 fn read_mark(reader: &mut Reader<'_>) -> Option<Mark> {
     let has_id = reader.u8()? != 0;
-    let id = if has_id {
-        Some(EntryId { term: reader.u64()?, index: reader.u64()? })
-    } else {
-        None
-    };
+    let id =
+        if has_id { Some(EntryId { term: reader.u64()?, index: reader.u64()? }) } else { None };
     let (next_offset, max_timestamp) = (reader.i64()?, reader.i64()?);
     Some(Mark { id, next_offset, max_timestamp, end_bytes: reader.u64()? })
 }

@@ -169,8 +169,7 @@ impl Scanner {
         if position + header.size_bytes() > self.len {
             return Ok(Scanned::Bad { position, error: RecordError::Short });
         }
-        let payload =
-            self.bytes(position + HEADER_LEN as u64, header.payload_length as usize)?;
+        let payload = self.bytes(position + HEADER_LEN as u64, header.payload_length as usize)?;
         if payload.len() != header.payload_length as usize {
             return Ok(Scanned::Bad { position, error: RecordError::Short });
         }

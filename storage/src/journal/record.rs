@@ -183,7 +183,8 @@ impl RecordHeader {
         if head[..4] != MAGIC {
             return Err(RecordError::Magic);
         }
-        let u32_at = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let u32_at =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         if crc32c::crc32c(&head[8..]) != u32_at(4) {
             return Err(RecordError::HeaderCrc);

@@ -15,6 +15,7 @@ use super::record::{HEADER_LEN, Payload, PurgePoint, RecordHeader, RecordKind};
 use super::writer::ActiveFile;
 use crate::StorageError;
 use crate::disk::{Disk, DiskFile};
+use crate::index::Covered;
 use crate::index::epochs::TermTable;
 use crate::index::indexer::Indexer;
 use crate::index::lookup;
@@ -36,12 +37,8 @@ pub(crate) struct Recovered {
 }
 
 /// Opens the journal in `disk` under the index in `kv`.
-pub(crate) fn recover(
-    disk: &dyn Disk,
-    kv: &Arc<dyn KvStore>,
-) -> Result<Recovered, StorageError> {
-    let mut numbers: Vec<u32> =
-        disk.list()?.iter().filter_map(|name| file::number(name)).collect();
+pub(crate) fn recover(disk: &dyn Disk, kv: &Arc<dyn KvStore>) -> Result<Recovered, StorageError> {
+    let mut numbers: Vec<u32> = disk.list()?.iter().filter_map(|name| file::number(name)).collect();
     numbers.sort_unstable();
     drop_unfinished(disk, &mut numbers)?;
     match usable_cover(disk, &**kv, &numbers) {
@@ -84,17 +81,36 @@ fn usable_cover(
     kv: &dyn KvStore,
     numbers: &[u32],
 ) -> Result<Option<Place>, StorageError> {
-    let Some(covered) = lookup::covered(kv)? else { return Ok(None) };
+    let Some(Covered { place: covered, synced }) = lookup::covered(kv)? else { return Ok(None) };
     if !numbers.contains(&covered.file) {
         tracing::error!(?covered, "the index covers a journal file that is not there");
         return Ok(None);
     }
-    let len = disk.open(&file::name(covered.file))?.len()?;
+    let handle = disk.open(&file::name(covered.file))?;
+    let len = handle.len()?;
     if u64::from(covered.position) > len {
         tracing::error!(?covered, len, "the index covers more than the journal has");
         return Ok(None);
     }
+    let unsynced_from =
+        if synced.file < covered.file { FIRST_RECORD } else { u64::from(synced.position) };
+    if synced < covered && !verifies(handle, covered, unsynced_from)? {
+        tracing::error!(?covered, "the index covers what a power cut took from the journal");
+        return Ok(None);
+    }
     Ok(Some(covered))
+}
+
+/// Whether the records from `from` up to the covered place are whole.
+fn verifies(file: Arc<dyn DiskFile>, covered: Place, from: u64) -> Result<bool, StorageError> {
+    let mut scanner = Scanner::new(file, covered.file, from)?;
+    while scanner.position < u64::from(covered.position) {
+        match scanner.next()? {
+            Scanned::Record { header, payload, .. } if header.decode_payload(&payload).is_ok() => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(scanner.position == u64::from(covered.position))
 }
 
 struct Replay<'a> {
@@ -162,7 +178,9 @@ impl<'a> Replay<'a> {
                 ActiveFile { number, file, position: FIRST_RECORD, synced: FIRST_RECORD }
             }
         };
-        self.indexer.cover(Place { file: active.number, position: active.position as u32 });
+        let end = Place { file: active.number, position: active.position as u32 };
+        self.indexer.cover(end);
+        self.indexer.set_synced(end);
         self.indexer.close_rows()?;
         let (indexer, replayed_bytes) = (self.indexer, self.replayed_bytes);
         Ok(Recovered { indexer, active, replayed_bytes, rebuilt })
@@ -175,7 +193,8 @@ impl<'a> Replay<'a> {
         number: u32,
         is_last: bool,
     ) -> Result<u64, StorageError> {
-        let from = if number == self.start.file { self.start.position.into() } else { FIRST_RECORD };
+        let from =
+            if number == self.start.file { self.start.position.into() } else { FIRST_RECORD };
         let mut scanner = Scanner::new(handle.clone(), number, from)?;
         loop {
             match scanner.next()? {
@@ -185,9 +204,8 @@ impl<'a> Replay<'a> {
                     match header.decode_payload(&payload) {
                         Ok(payload) => self.replay(&header, &payload, at)?,
                         Err(error) => {
-                            let mut behind = |later: &RecordHeader| {
-                                u64::from(later.synced) > position
-                            };
+                            let mut behind =
+                                |later: &RecordHeader| u64::from(later.synced) > position;
                             let rot = !is_last
                                 || scanner.resync(scanner.position, &mut behind)?.is_some();
                             if !rot {

@@ -263,6 +263,7 @@ impl Writer {
         self.shared.files.insert(number, file.clone());
         self.active = ActiveFile { number, file, position: FIRST_RECORD, synced: FIRST_RECORD };
         self.indexer.add_file(number);
+        self.indexer.set_synced(self.active.place());
         self.shared.stats.set_files(self.indexer.files.len());
         Ok(())
     }
@@ -325,6 +326,7 @@ impl Writer {
         // A failed sync is final: the kernel may have dropped the pages.
         self.active.file.sync_data().map_err(|error| StorageError::Io(format!("sync: {error}")))?;
         self.active.synced = self.active.position;
+        self.indexer.set_synced(self.active.place());
         Ok(())
     }
 
@@ -443,7 +445,10 @@ impl Writer {
                 }
                 IndexTask::Control { group, overlay, end, .. } => {
                     self.indexer.cover(end);
-                    group.set_head_file(self.indexer.row(group.id.0)?.head_file);
+                    let row = self.indexer.row(group.id.0)?;
+                    // A removed group has a tombstone instead of a head.
+                    let head = if row.removed.is_some() { 0 } else { row.head_file };
+                    group.set_head_file(head);
                     self.overlays.push((group, overlay));
                 }
             }

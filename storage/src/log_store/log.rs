@@ -9,7 +9,9 @@ use protocol::types::{LeaderEpoch, Offset, Timestamp};
 use super::open::Handle;
 use super::shared::Shared;
 use super::state::{Group, GroupState};
-use super::{Completion, Durability, Entry, EntryBody, EntryId, GroupId, LogOffsets, LogState, Vote};
+use super::{
+    Completion, Durability, Entry, EntryBody, EntryId, GroupId, LogOffsets, LogState, Vote,
+};
 use crate::StorageError;
 use crate::index::epochs::{TermStart, TermTable};
 use crate::index::rows::Mark;
@@ -122,11 +124,7 @@ impl GroupLog {
     ///
     /// # Errors
     /// `Stopped`, `GroupGone`, or what the index answers.
-    pub fn truncate_after(
-        &self,
-        index: Option<u64>,
-        done: Completion,
-    ) -> Result<(), StorageError> {
+    pub fn truncate_after(&self, index: Option<u64>, done: Completion) -> Result<(), StorageError> {
         let mut state = self.lock()?;
         let gone = state.row.last_index().filter(|last| index.is_none_or(|index| index < *last));
         if gone.is_some() {
@@ -166,10 +164,10 @@ impl GroupLog {
         let terms = state.row.terms.up_to(id.index);
         let point = purge_point(id, mark, terms, &producers);
         state.purge(Mark { id: Some(id), ..mark });
-        state.exists = true;
+        let overlay = state.put_start_producers(id, point.producers.clone());
         let record = point.record(self.group.id.0);
         let payload = Payload::Purge(point);
-        self.queue(Control { record, payload, sync: false, overlay: 0 }, Some(done));
+        self.queue(Control { record, payload, sync: false, overlay }, Some(done));
         Ok(())
     }
 
@@ -273,10 +271,10 @@ impl GroupLog {
         state.row.on_reset(&point);
         state.on_entries_gone();
         state.set_producers(state_of_producers);
-        state.exists = true;
+        let overlay = state.put_start_producers(id, point.producers.clone());
         let record = point.record(self.group.id.0);
         let payload = Payload::Purge(point);
-        self.queue(Control { record, payload, sync: true, overlay: 0 }, Some(done));
+        self.queue(Control { record, payload, sync: true, overlay }, Some(done));
         Ok(())
     }
 
@@ -376,11 +374,7 @@ impl GroupLog {
     ///
     /// # Errors
     /// What the index answers.
-    pub fn expire_producers(
-        &self,
-        now: Timestamp,
-        expiration_ms: i64,
-    ) -> Result<(), StorageError> {
+    pub fn expire_producers(&self, now: Timestamp, expiration_ms: i64) -> Result<(), StorageError> {
         let mut state = self.group.lock_alive()?;
         self.group.producers(&mut state, &*self.shared().kv)?.expire(now, expiration_ms);
         Ok(())

@@ -48,6 +48,10 @@ impl Gather {
     /// Calls `take` with the number, the position in the payload and the size of each batch of
     /// the entry that is wanted.
     fn take(&mut self, row: &EntryRow, mut take: impl FnMut(&mut Gather, usize, u64, usize)) {
+        // Once a batch did not fit, a smaller one behind it must not be taken instead.
+        if self.full {
+            return;
+        }
         for (at, batch) in row.placed_batches().enumerate() {
             if batch.next_offset() <= self.from {
                 continue;
@@ -287,11 +291,7 @@ impl GroupLog {
     ///
     /// # Errors
     /// `Purged` if the first is gone, `Corrupt` if its bytes do not match their checksums.
-    pub fn entries(
-        &self,
-        range: Range<u64>,
-        max_bytes: usize,
-    ) -> Result<Vec<Entry>, StorageError> {
+    pub fn entries(&self, range: Range<u64>, max_bytes: usize) -> Result<Vec<Entry>, StorageError> {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         self.visit(range, &mut |found| {
             let row = found.row();
@@ -413,7 +413,8 @@ impl GroupLog {
             return Err(damaged());
         }
         let file = self.shared().files.get(row.place.file)?;
-        let record = read_exact(&*file, u64::from(row.place.position), row.journal_bytes() as usize)?;
+        let record =
+            read_exact(&*file, u64::from(row.place.position), row.journal_bytes() as usize)?;
         let header = crate::journal::record::RecordHeader::decode(&record)
             .ok()
             .filter(|header| header.entry_id() == row.id && header.group == self.group.id.0)
@@ -424,8 +425,9 @@ impl GroupLog {
             Some(kind) => EntryBody::Opaque { kind, bytes: payload },
             None => {
                 let mut batches = Vec::with_capacity(row.batches.len());
-                while let Some(batch) = protocol::record_batch::RecordBatch::split_from(&mut payload)
-                    .map_err(|_| damaged())?
+                while let Some(batch) =
+                    protocol::record_batch::RecordBatch::split_from(&mut payload)
+                        .map_err(|_| damaged())?
                 {
                     batches.push(batch);
                 }
@@ -528,7 +530,9 @@ fn read_run(
 fn read_exact(file: &dyn DiskFile, position: u64, length: usize) -> Result<Bytes, StorageError> {
     let mut bytes = BytesMut::zeroed(length);
     if file.read_at(position, &mut bytes)? != length {
-        return Err(StorageError::Corrupt(format!("the journal ends before {position} + {length}")));
+        return Err(StorageError::Corrupt(format!(
+            "the journal ends before {position} + {length}"
+        )));
     }
     Ok(bytes.freeze())
 }

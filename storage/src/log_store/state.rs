@@ -42,6 +42,8 @@ pub(crate) struct GroupState {
     producers: Option<Box<ProducerState>>,
     /// The last entry that a snapshot of the producers was saved at.
     producers_saved: Option<EntryId>,
+    /// The producers at the log's start, until the index has them.
+    start_producers: Option<(u64, EntryId, Bytes)>,
     /// Raised whenever entries go, so that a reader of the index notices.
     pub(crate) version: u64,
     /// Values that the index does not have yet.
@@ -65,8 +67,8 @@ impl Group {
 
     pub(crate) fn loaded(id: GroupId, row: GroupRow) -> Group {
         let group = Group::empty(id);
-        group.set_head_file(row.head_file);
         let removed = row.removed.is_some();
+        group.set_head_file(if removed { 0 } else { row.head_file });
         *group.state.lock() = GroupState { row, removed, exists: true, ..GroupState::default() };
         group
     }
@@ -117,7 +119,11 @@ impl Group {
     /// The index has this value.
     pub(crate) fn forget_overlay(&self, number: u64) {
         if number != 0 {
-            self.state.lock().overlay.retain(|(known, _, _)| *known != number);
+            let mut state = self.state.lock();
+            state.overlay.retain(|(known, _, _)| *known != number);
+            if state.start_producers.as_ref().is_some_and(|(known, _, _)| *known == number) {
+                state.start_producers = None;
+            }
         }
     }
 
@@ -176,11 +182,18 @@ impl Group {
             };
             known == Some(term)
         })?;
+        let mut saved = saved.map(|saved| (saved.index, Bytes::from(saved.producers)));
+        if let Some((_, start, bytes)) = &state.start_producers
+            && start.index <= index
+            && saved.as_ref().is_none_or(|(at, _)| *at < start.index)
+        {
+            saved = Some((start.index, bytes.clone()));
+        }
         let (mut from, mut producers) = (row.first_index, ProducerState::default());
-        if let Some(saved) = saved {
-            from = from.max(saved.index + 1);
-            if !saved.producers.is_empty() {
-                producers = ProducerState::decode(&saved.producers)?;
+        if let Some((at, bytes)) = saved {
+            from = from.max(at + 1);
+            if !bytes.is_empty() {
+                producers = ProducerState::decode(&bytes)?;
             }
         }
         let memory_from = state.recent.front().map_or(u64::MAX, |entry| entry.row.id.index);
@@ -289,6 +302,14 @@ impl GroupState {
     pub(crate) fn put_overlay(&mut self, key: &[u8], value: Bytes) -> u64 {
         self.overlay_count += 1;
         self.overlay.push((self.overlay_count, key.into(), value));
+        self.exists = true;
+        self.overlay_count
+    }
+
+    /// Keeps the producers at the log's new start until the index has them; their number.
+    pub(crate) fn put_start_producers(&mut self, start: EntryId, producers: Bytes) -> u64 {
+        self.overlay_count += 1;
+        self.start_producers = Some((self.overlay_count, start, producers));
         self.exists = true;
         self.overlay_count
     }

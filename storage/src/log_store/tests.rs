@@ -185,7 +185,9 @@ fn batches_get_their_offsets_and_epoch_on_the_way_in() {
         |log| {
             let placed: Vec<_> = batches_of(&log.read(Offset(0), everything()).unwrap())
                 .iter()
-                .map(|batch| (batch.header().base_offset.0, batch.header().partition_leader_epoch.0))
+                .map(|batch| {
+                    (batch.header().base_offset.0, batch.header().partition_leader_epoch.0)
+                })
                 .collect();
             assert_eq!(placed, [(0, 3), (4, 3), (5, 5)]);
             let next: Vec<i64> =

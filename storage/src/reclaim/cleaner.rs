@@ -23,8 +23,7 @@ impl Writer {
         let Some(&highest) = going.last() else { return Ok(()) };
         let left = self.indexer().files.keys().find(|file| !going.contains(file));
         let oldest_left = left.copied().unwrap_or(self.active_number());
-        let (forget, rewrite) =
-            plan_tombstones(&self.indexer().tombstones, oldest_left, highest);
+        let (forget, rewrite) = plan_tombstones(&self.indexer().tombstones, oldest_left, highest);
         let mut records = Vec::new();
         for id in self.shared().groups_with_head_up_to(highest) {
             let head = self.indexer_mut().head_of(id)?;
@@ -39,6 +38,7 @@ impl Writer {
         self.write_heads(records)?;
         for id in forget {
             self.indexer_mut().drop_tombstone(id);
+            self.shared().groups.write().remove(&id);
         }
         let shared = Arc::clone(self.shared());
         for number in going {
@@ -86,7 +86,9 @@ impl Writer {
             self.indexer_mut().control(header.group, payload, at)?;
             let position = at.position + header.size_bytes() as u32;
             self.indexer_mut().cover(Place { file: at.file, position });
-            if let Some(group) = self.shared().find_group(header.group) {
+            if matches!(payload, Payload::GroupHead(_))
+                && let Some(group) = self.shared().find_group(header.group)
+            {
                 group.set_head_file(at.file);
             }
         }

@@ -8,11 +8,7 @@ use crate::index::indexer::{FileUse, Tombstone};
 use crate::index::rows::Place;
 
 /// The files in which nothing lives, and of which the flushed index needs nothing.
-pub(crate) fn plan_unlink(
-    files: &BTreeMap<u32, FileUse>,
-    active: u32,
-    flushed: Place,
-) -> Vec<u32> {
+pub(crate) fn plan_unlink(files: &BTreeMap<u32, FileUse>, active: u32, flushed: Place) -> Vec<u32> {
     let may_go = |file: u32, usage: &FileUse| {
         // A replay begins in the flushed place's file; that one stays, and those behind it.
         file < active && file < flushed.file && usage.live_bytes == 0 && usage.dead_since <= flushed

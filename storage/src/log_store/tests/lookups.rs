@@ -76,10 +76,7 @@ fn retention_is_exact_to_the_batch() {
         |_, log| {
             for index in 0..10 {
                 let at = index as i64 * 20;
-                append(
-                    log,
-                    vec![batches(id(1, index), vec![stamps(&[at]), stamps(&[at + 10])])],
-                );
+                append(log, vec![batches(id(1, index), vec![stamps(&[at]), stamps(&[at + 10])])]);
             }
             log.set_log_start_offset(Offset(3)).unwrap();
         },

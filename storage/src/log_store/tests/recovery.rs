@@ -24,13 +24,8 @@ fn what_was_reported_durable_is_there_after_a_power_cut() {
     let written = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = written.clone();
     let told: Completion = Box::new(move |_| seen.store(true, std::sync::atomic::Ordering::SeqCst));
-    lost.append(
-        vec![batches(id(1, 20), vec![batch(0, 9)])],
-        Durability::Os,
-        Some(told),
-        ignore(),
-    )
-    .unwrap();
+    lost.append(vec![batches(id(1, 20), vec![batch(0, 9)])], Durability::Os, Some(told), ignore())
+        .unwrap();
     run(&store);
     assert!(written.load(std::sync::atomic::Ordering::SeqCst));
     drop((lost, store));
@@ -160,17 +155,13 @@ fn a_failed_sync_stops_the_store_for_good() {
     let log = store.group(G);
     let done = append(&log, vec![batches(id(1, 3), vec![batch(0, 1)])]);
     // The write comes first, then the sync.
-    machine.disk.fail_at(machine.disk.operations() + 1, SimFault::Eio);
-    machine.disk.fail_at(machine.disk.operations() + 2, SimFault::Eio);
+    machine.disk.fail_at(machine.disk.operations() + 1, SimFault::Io);
+    machine.disk.fail_at(machine.disk.operations() + 2, SimFault::Io);
     run(&store);
     assert!(matches!(done.try_recv(), Ok(Err(StorageError::Stopped(_)))));
     assert!(store.stopped().is_some());
-    let again = log.append(
-        vec![batches(id(1, 4), vec![batch(0, 1)])],
-        Durability::Fsync,
-        None,
-        ignore(),
-    );
+    let again =
+        log.append(vec![batches(id(1, 4), vec![batch(0, 1)])], Durability::Fsync, None, ignore());
     assert!(matches!(again, Err(StorageError::Stopped(_))));
 }
 
@@ -221,8 +212,8 @@ fn a_write_that_finds_no_space_takes_its_entries_back() {
     fill(&store, 3);
     let log = store.group(G);
     let first = append(&log, vec![batches(id(1, 3), vec![batch(0, 1)])]);
-    machine.disk.fail_at(machine.disk.operations() + 1, SimFault::Enospc);
-    machine.disk.fail_at(machine.disk.operations(), SimFault::Enospc);
+    machine.disk.fail_at(machine.disk.operations() + 1, SimFault::NoSpace);
+    machine.disk.fail_at(machine.disk.operations(), SimFault::NoSpace);
     run(&store);
     assert!(matches!(first.try_recv(), Ok(Err(StorageError::NoSpace(_)))));
     assert_eq!(log.log_state().last, Some(id(1, 2)));

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use cluster::metadata::{BrokerImage, EndpointImage, MetadataImage, TopicImage};
 use cluster::{Cluster, ClusterError, ClusterOptions, ReplicaSettings};
+use parking_lot::Mutex;
 use storage::StorageError;
 use storage::log_store::{LogStore, LogStoreOptions};
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,6 +21,7 @@ use tracing::{info, warn};
 use crate::config::{BrokerConfig, ListenerConfig, TopicConfig};
 use crate::context::Services;
 use crate::dispatch::Dispatcher;
+use crate::fetch::session::FetchSessionCache;
 use crate::http::{self, HttpState};
 use crate::limits::{SHUTDOWN_DRAIN, STORE_WATCH_INTERVAL};
 use crate::net::budget::InFlightBudget;
@@ -80,7 +82,7 @@ impl Broker {
         let services = Arc::new(Services {
             cluster,
             config: Arc::clone(&config),
-            fetch_sessions: parking_lot::Mutex::default(),
+            fetch_sessions: Mutex::new(FetchSessionCache::new(config.max_fetch_session_slots)),
         });
         let readiness = Readiness::new(store.clone());
         let acceptor = acceptor(&config, &services);

@@ -82,7 +82,7 @@ fn config() -> String {
 }
 
 fn config_section(text: &mut String, section: &Section) {
-    let (effective, ineffective): (Vec<_>, Vec<_>) =
+    let (effective, ineffective): (Vec<&Definition>, Vec<&Definition>) =
         section.rows.iter().partition(|row| row.effect == Effect::Yes);
     line(text, format_args!("\n## {}\n", section.title));
     if !effective.is_empty() {

@@ -347,7 +347,8 @@ pub fn log_format(config: &BrokerConfig) -> LogFormat {
 pub fn install_logs(format: LogFormat) {
     let level = || {
         let kafka_level = std::env::var("KAFKA_LOG4J_ROOT_LOGLEVEL").unwrap_or_default();
-        EnvFilter::new(log_level(&kafka_level))
+        // openraft says at `info` what only its developers want to know.
+        EnvFilter::new(format!("{},openraft=warn", log_level(&kafka_level)))
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| level());
     let registry = tracing_subscriber::registry().with(filter);

@@ -14,11 +14,23 @@ use storage::log_store::RecordSlice;
 
 use crate::context::{RequestContext, Services};
 
+pub mod alter_configs;
+pub mod api_versions;
 pub mod common;
+pub mod create_partitions;
+pub mod create_topics;
 pub mod delete_records;
+pub mod delete_topics;
+pub mod describe_cluster;
+pub mod describe_configs;
+pub mod describe_log_dirs;
+pub mod describe_topic_partitions;
 pub mod fetch;
+pub mod incremental_alter_configs;
 pub mod init_producer_id;
 pub mod list_offsets;
+pub mod list_partition_reassignments;
+pub mod metadata;
 pub mod offset_for_leader_epoch;
 pub mod produce;
 
@@ -111,9 +123,21 @@ table! {
     produce: Produce,
     fetch: Fetch,
     list_offsets: ListOffsets,
+    metadata: Metadata,
+    api_versions: ApiVersions,
+    create_topics: CreateTopics,
+    delete_topics: DeleteTopics,
     delete_records: DeleteRecords,
     init_producer_id: InitProducerId,
     offset_for_leader_epoch: OffsetForLeaderEpoch,
+    describe_configs: DescribeConfigs,
+    alter_configs: AlterConfigs,
+    describe_log_dirs: DescribeLogDirs,
+    create_partitions: CreatePartitions,
+    incremental_alter_configs: IncrementalAlterConfigs,
+    list_partition_reassignments: ListPartitionReassignments,
+    describe_cluster: DescribeCluster,
+    describe_topic_partitions: DescribeTopicPartitions,
 }
 
 /// Where the row of an API key stands in [`TABLE`], if the API is implemented.

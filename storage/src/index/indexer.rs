@@ -291,7 +291,7 @@ impl Indexer {
         }
         let row = &mut self.cached(group)?.row;
         row.vote = head.vote.or(row.vote);
-        row.log_start = row.log_start.max(head.log_start);
+        row.log_start = head.log_start;
         for (key, value) in &head.state {
             let key = super::state_key(group, key);
             self.batch.put(ColumnFamily::State, &key, value);

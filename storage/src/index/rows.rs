@@ -402,6 +402,7 @@ impl GroupRow {
     pub fn on_truncate(&mut self, mark: Mark) {
         self.end = mark;
         self.terms.truncate_after(mark.id.map(|id| id.index));
+        self.log_start = self.log_start.min(mark.next_offset);
     }
 
     /// Everything up to `mark` went.

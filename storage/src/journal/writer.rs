@@ -383,6 +383,9 @@ impl Writer {
     /// The index takes in what was written. No space there is not fatal: the journal has it all,
     /// and memory is bounded because appends are refused meanwhile.
     fn index_round(&mut self) {
+        if self.shared.stopped().is_some() {
+            return;
+        }
         let result = self.apply_backlog().and_then(|()| self.indexer.flush_batch());
         match result {
             Ok(bytes) => {

@@ -33,6 +33,7 @@ impl Model {
             }
             None => self.last = self.purged,
         }
+        self.start = self.start.min(self.end);
     }
 
     fn purge(&mut self, id: EntryId) {

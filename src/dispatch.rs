@@ -231,3 +231,6 @@ fn unencodable(key: ApiKey, error: &EncodeError) -> CloseReason {
     error!(api = ?key, %error, "a response cannot be encoded");
     CloseReason::Request(format!("the response of {key:?} cannot be encoded"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,9 @@
 //! all of it, so that nothing wakes another thread on the way.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -101,7 +103,7 @@ pub async fn run_connection<H: RequestHandler>(
     shutdown: CancellationToken,
 ) -> CloseReason {
     let max_idle = limits.max_idle;
-    let connection = Connection {
+    let mut connection = Connection {
         reader: FrameReader::new(limits.max_request_bytes, limits.budget),
         writer: ReplyWriter::new(max_idle),
         replies: FuturesOrdered::new(),
@@ -111,11 +113,37 @@ pub async fn run_connection<H: RequestHandler>(
         peer,
         handler,
     };
-    connection.run(shutdown).await.err().unwrap_or(CloseReason::Shutdown)
+    let ended = connection.run(shutdown).await;
+    if let Err(CloseReason::Request(_)) = &ended {
+        // Replies to earlier requests that are there leave before the connection is closed.
+        let _ = connection.writer.flush(&connection.stream).await;
+    }
+    ended.err().unwrap_or(CloseReason::Shutdown)
 }
 
 /// A reply in its turn, and how large its request was.
-type OrderedReply = BoxFuture<'static, (usize, Result<ReplyBytes, CloseReason>)>;
+struct OrderedReply {
+    request_bytes: usize,
+    state: ReplyState,
+}
+
+enum ReplyState {
+    /// `None` once taken.
+    Ready(Option<ReplyBytes>),
+    Later(BoxFuture<'static, Result<ReplyBytes, CloseReason>>),
+}
+
+impl Future for OrderedReply {
+    type Output = (usize, Result<ReplyBytes, CloseReason>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let reply = match &mut self.state {
+            ReplyState::Ready(reply) => Ok(reply.take().unwrap_or_default()),
+            ReplyState::Later(reply) => std::task::ready!(reply.as_mut().poll(context)),
+        };
+        Poll::Ready((self.request_bytes, reply))
+    }
+}
 
 struct Connection<H> {
     stream: TcpStream,
@@ -131,7 +159,7 @@ struct Connection<H> {
 
 impl<H: RequestHandler> Connection<H> {
     /// `Ok` when everything is answered after `shutdown`.
-    async fn run(mut self, shutdown: CancellationToken) -> Result<(), CloseReason> {
+    async fn run(&mut self, shutdown: CancellationToken) -> Result<(), CloseReason> {
         let mut idle_timer = std::pin::pin!(tokio::time::sleep(self.max_idle));
         loop {
             self.write_finished_replies().await?;
@@ -167,30 +195,27 @@ impl<H: RequestHandler> Connection<H> {
         let request_bytes = frame.bytes.len();
         match self.handler.handle(&self.peer, frame).await {
             Handled::Close(reason) => {
-                // Replies to earlier requests that are there go out before the connection does.
                 self.write_finished_replies().await?;
                 return Err(reason);
             }
             Handled::Ready(reply) if self.replies.is_empty() => self.writer.push(reply),
-            Handled::Ready(reply) => {
-                self.unanswered_bytes += request_bytes;
-                let ready = std::future::ready((request_bytes, Ok(reply)));
-                self.replies.push_back(Box::pin(ready));
-            }
-            Handled::Later(reply) => {
-                self.unanswered_bytes += request_bytes;
-                self.replies.push_back(Box::pin(async move { (request_bytes, reply.await) }));
-            }
+            Handled::Ready(reply) => self.queue(request_bytes, ReplyState::Ready(Some(reply))),
+            Handled::Later(reply) => self.queue(request_bytes, ReplyState::Later(reply)),
         }
         // A client that always has another request ready leaves the worker to others now and then.
         tokio::task::coop::consume_budget().await;
         Ok(())
     }
 
+    fn queue(&mut self, request_bytes: usize, state: ReplyState) {
+        self.unanswered_bytes += request_bytes;
+        self.replies.push_back(OrderedReply { request_bytes, state });
+    }
+
     /// Collects every reply whose turn has come, and writes them together.
     async fn write_finished_replies(&mut self) -> Result<(), CloseReason> {
         loop {
-            while let std::task::Poll::Ready(Some((request_bytes, reply))) =
+            while let Poll::Ready(Some((request_bytes, reply))) =
                 futures::poll!(self.replies.next())
             {
                 self.take_reply(request_bytes, reply?);

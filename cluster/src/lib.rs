@@ -11,6 +11,8 @@ mod limits;
 pub mod metadata;
 mod raft;
 pub mod replica;
+#[cfg(feature = "sim")]
+pub mod testing;
 pub mod transport;
 
 pub use cluster::{Cluster, ClusterOptions, PeerOptions, ReplicaSettings};

@@ -114,7 +114,22 @@ impl RaftGroup {
         } else if single_voter && !group.is_leader() {
             group.elect().await;
         }
+        if single_voter {
+            group.wait_for_leadership().await?;
+        }
         Ok(group)
+    }
+
+    /// A proposal that comes before leadership would be refused.
+    async fn wait_for_leadership(&self) -> Result<(), StorageError> {
+        let mut metrics = self.raft.server_metrics();
+        while !metrics.borrow_watched().state.is_leader() {
+            if metrics.changed().await.is_err() {
+                let stopped = || StorageError::Io(String::from("the group has stopped"));
+                return Err(self.failure().unwrap_or_else(stopped));
+            }
+        }
+        Ok(())
     }
 
     /// Forms a new group. The preferred leader does it at once; the others only if it does not

@@ -24,3 +24,5 @@ pub(crate) use group::{
 pub(crate) use log_storage::DurabilityCell;
 pub(crate) use machine::Machine;
 pub(crate) use snapshot::purge_dormant;
+#[cfg(feature = "sim")]
+pub(crate) use type_config::scope;

@@ -114,15 +114,25 @@ pub(super) fn partition_data(
         return frame(&nothing, &[]);
     };
     let index = entry_id(anchor).index;
-    let next_offset = match log.heads(index..index + 1) {
-        Ok(heads) if !heads.is_empty() => heads[0].next_offset,
-        // Purged already: the first entry that is left begins where it ended.
-        Ok(_) | Err(StorageError::Purged { .. }) => log.offsets().log_start_offset,
-        Err(error) => return Err(error),
-    };
-    let producers = log.producer_snapshot_at(index)?;
-    let epochs = log.epochs().into_iter().filter(|(_, start)| *start < next_offset).collect();
-    frame(&PartitionSnapshot { next_offset, log_start_offset, epochs }, &producers)
+    match log.heads(index..index + 1) {
+        Ok(heads) if !heads.is_empty() => {
+            let next_offset = heads[0].next_offset;
+            let producers = log.producer_snapshot_at(index)?;
+            let epochs = log.epochs().into_iter().filter(|(_, start)| *start < next_offset);
+            let epochs = epochs.collect();
+            frame(&PartitionSnapshot { next_offset, log_start_offset, epochs }, &producers)
+        }
+        // Purged already, so a snapshot says what was known as of that entry.
+        Ok(_) | Err(StorageError::Purged { .. }) => {
+            let stored =
+                Snapshot::load(log)?.filter(|s| s.meta.last_log_id.as_ref() == Some(anchor));
+            let missing = || StorageError::Corrupt(format!("no snapshot stands for entry {index}"));
+            let (known, producers) =
+                unframe::<PartitionSnapshot>(&stored.ok_or_else(missing)?.data)?;
+            frame(&PartitionSnapshot { log_start_offset, ..known }, &producers)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Remembers the memberships and the entries that set them; durable with the next sync.

@@ -14,6 +14,12 @@ pub(super) type Runtime = openraft_rt_tokio::TokioRuntime;
 pub(super) type Runtime =
     openraft_rt::deterministic_rng::DeterministicRng<openraft_rt_tokio::TokioRuntime>;
 
+/// Runs a simulated machine whose tasks draw their randomness from the seed.
+#[cfg(feature = "sim")]
+pub(crate) async fn scope<F: Future>(seed: u64, machine: F) -> F::Output {
+    Runtime::scope(seed, machine).await
+}
+
 /// One leader in a term, so that a partition's leader epoch is its term.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TypeConfig;

@@ -253,6 +253,7 @@ impl Replica {
     pub(crate) fn set_settings(&self, settings: ReplicaSettings) {
         self.shared.durability.set(settings.durability);
         *self.shared.settings.lock() = settings;
+        self.shared.maintenance.lock().look_again();
     }
 
     /// The partition was deleted: everything that waits is refused, the instance is closed.

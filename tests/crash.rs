@@ -221,7 +221,7 @@ fn no_acknowledged_record_is_lost_or_doubled_by_kill_9() {
 
 #[test]
 fn nothing_is_missing_when_the_index_is_deleted_too() {
-    run_loops(setting("LOOPS", 10).div_ceil(5), true);
+    run_loops(setting::<u64>("LOOPS", 10).div_ceil(5), true);
 }
 
 /// Measures restarts at a size that `BIG_GB` sets: it prints, it does not judge a shared machine.
@@ -253,7 +253,7 @@ fn restart_time_at_size() {
     }
     (0..in_flight).for_each(|_| receive_ack(&mut connection));
     drop(connection);
-    let mut measure = |what: &str, broker: Broker, delete_index: bool| {
+    let measure = |what: &str, broker: Broker, delete_index: bool| {
         let options = broker.kill();
         if delete_index {
             std::fs::remove_dir_all(options.data_dir().join("index")).expect("an index directory");

@@ -163,7 +163,9 @@ impl Broker {
     pub fn is_running(&mut self) -> bool {
         match &mut self.process {
             Process::Child(child) => matches!(child.try_wait(), Ok(None)),
-            Process::Kafka(pid) => Path::new(&format!("/proc/{pid}")).exists(),
+            // Not our child: whoever reaps it may take a while.
+            Process::Kafka(pid) => fs::read_to_string(format!("/proc/{pid}/stat"))
+                .is_ok_and(|stat| !stat.contains(") Z ")),
         }
     }
 

@@ -50,6 +50,13 @@ fn produce_once(connection: &mut Connection) -> ErrorCode {
     error(connection.produce("t", 0, batch(&["x".repeat(100_000)])).error_code)
 }
 
+/// What was acknowledged is there, and no more.
+fn assert_readable(connection: &mut Connection, acknowledged: usize) {
+    let all = connection.read_all("t", 0, 0).expect("fetch works");
+    assert_eq!(all.len(), acknowledged);
+    assert_eq!(all[0].1, "kept");
+}
+
 #[test]
 fn a_full_disk_refuses_produce_and_nothing_else() {
     if is_kafka() {
@@ -76,17 +83,12 @@ fn a_full_disk_refuses_produce_and_nothing_else() {
         assert!(acknowledged < 2_000, "the disk is full, and yet it takes everything");
     };
     assert_eq!(refused, ErrorCode::KafkaStorageError);
-    let readable = |connection: &mut Connection| {
-        let all = connection.read_all("t", 0, 0).expect("fetch works");
-        assert_eq!(all.len(), acknowledged, "what was acknowledged, and no more");
-        assert_eq!(all[0].1, "kept");
-    };
-    readable(&mut connection);
+    assert_readable(&mut connection, acknowledged);
     assert_eq!(produce_once(&mut connection), ErrorCode::KafkaStorageError, "still");
 
     let broker = broker.restart_after_kill();
     let mut connection = broker.connect();
-    readable(&mut connection);
+    assert_readable(&mut connection, acknowledged);
 
     fs::remove_file(filler).expect("the filler can be removed");
     // The broker looks at the disk again at intervals: clients retry.
@@ -94,7 +96,6 @@ fn a_full_disk_refuses_produce_and_nothing_else() {
     while produce_once(&mut connection) != ErrorCode::None {
         assert!(std::time::Instant::now() < deadline, "produce does not resume");
     }
-    acknowledged += 1;
-    readable(&mut connection);
+    assert_readable(&mut connection, acknowledged + 1);
     drop(broker);
 }

@@ -206,6 +206,11 @@ fn read_committed_sees_what_no_transaction_holds_back() {
     assert_eq!(data.aborted_transactions.clone().unwrap_or_default(), []);
 }
 
+/// A value of 900,000 bytes.
+fn large(n: usize) -> String {
+    format!("{n:0>10}").repeat(90_000)
+}
+
 #[test]
 fn a_backlog_is_read_after_the_memory_has_forgotten_it() {
     if is_kafka() {
@@ -216,12 +221,12 @@ fn a_backlog_is_read_after_the_memory_has_forgotten_it() {
     connection.create_topic("fetch-backlog", 1);
     let count = 100;
     for n in 0..count {
-        connection.append("fetch-backlog", 0, batch(&[format!("{n:0>900000}")]));
+        connection.append("fetch-backlog", 0, batch(&[large(n)]));
     }
     let all = connection.read_all("fetch-backlog", 0, 0).expect("read");
     assert_eq!(all.len(), count);
     for (n, (offset, value)) in all.iter().enumerate() {
         assert_eq!(*offset, n as i64);
-        assert_eq!(value.as_ref(), format!("{n:0>900000}").as_bytes());
+        assert!(value == large(n).as_bytes(), "offset {n}");
     }
 }

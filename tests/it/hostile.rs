@@ -154,7 +154,7 @@ fn impossible_lengths_close_the_connection() {
 
 #[test]
 fn frames_shorter_than_a_header_close_the_connection() {
-    let mut siege = Siege::begin();
+    let siege = Siege::begin();
     for length in 0..8 {
         let mut connection = siege.broker().connect();
         connection.send_frame(&vec![0; length]).expect("sent");
@@ -165,7 +165,7 @@ fn frames_shorter_than_a_header_close_the_connection() {
 
 #[test]
 fn an_unknown_key_closes_the_connection() {
-    let mut siege = Siege::begin();
+    let siege = Siege::begin();
     for key in [4, 7, 93, 1_000, -1, i16::MIN, i16::MAX] {
         let mut connection = siege.broker().connect();
         connection.send_frame(&frame(key, 0, &[0; 8])).expect("sent");

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use storage::disk::{Disk, FileDisk, SimDisk};
 use storage::kv::{KvStore, MemoryKv};
+use storage::log_store::LogStore;
 use storage::testing::disk_suite::{self, DiskFixture};
 use storage::testing::kv_suite::{self, KvFixture};
+use storage::testing::log_suite::{self, LogFixture};
 
 #[test]
 fn the_file_system_keeps_the_claims_of_a_disk() {
@@ -39,6 +41,38 @@ fn the_store_in_memory_keeps_the_claims_of_a_store() {
             KvFixture { kv, crashed: Box::new(crashed), keep: Box::new(()) }
         });
     }
+}
+
+#[test]
+fn the_simulated_pair_keeps_the_claims_of_a_log() {
+    log_suite::run(|| {
+        let (disk, kv) = (SimDisk::new(1), Arc::new(MemoryKv::new()));
+        let losing = kv.clone();
+        let open = move |options| {
+            LogStore::open(options, Arc::new(disk.clone()), Arc::clone(&kv) as Arc<dyn KvStore>)
+        };
+        let lose_index = Box::new(move || losing.lose());
+        LogFixture { open: Box::new(open), lose_index, keep: Box::new(()) }
+    });
+}
+
+/// With RocksDB under the index if it is built in, else with the index in memory.
+#[test]
+fn a_directory_keeps_the_claims_of_a_log() {
+    log_suite::run(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_owned();
+        let index = path.join("index");
+        let lose_index = move || match std::fs::remove_dir_all(&index) {
+            Err(error) if cfg!(feature = "rocksdb") => panic!("{error}"),
+            _ => {}
+        };
+        LogFixture {
+            open: Box::new(move |options| LogStore::open_dir(&path, options)),
+            lose_index: Box::new(lose_index),
+            keep: Box::new(directory),
+        }
+    });
 }
 
 #[cfg(feature = "rocksdb")]

@@ -3,6 +3,7 @@
 
 pub mod disk_suite;
 pub mod kv_suite;
+pub mod log_suite;
 pub mod script;
 
 /// A claim that an implementation has to keep: its name, and a test of it.

@@ -206,7 +206,11 @@ impl GroupModel {
                 Some((*end, header.next_offset().0))
             });
             let Some((_, next)) = done.clone().find(|(end, _)| *end == read.len()) else {
-                return Err(format!("a read at {from} ends within a batch"));
+                return Err(format!(
+                    "after a read at {from} there are {} bytes, which is no end of a batch of {:?}",
+                    read.len(),
+                    expected.iter().map(|(h, b)| (h.base_offset.0, b.len())).collect::<Vec<_>>()
+                ));
             };
             from = next;
         }

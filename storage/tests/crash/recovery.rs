@@ -21,6 +21,12 @@ impl World {
         } else {
             self.disk.restart();
         }
+        self.recover();
+    }
+
+    /// Comes up again behind a crash of the disk.
+    pub fn recover(&mut self) {
+        self.store = None;
         self.crash_index();
         for attempt in 0.. {
             self.disk.clear_faults();
@@ -76,6 +82,7 @@ impl World {
         };
         self.moments = vec![self.moments[number].clone()];
         self.told.clear();
+        self.begin_term();
         self.durable = std::sync::Arc::default();
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use protocol::record_batch::{BatchBuilder, RecordBatch};
@@ -82,7 +82,12 @@ pub struct World {
     pub durable: Arc<AtomicUsize>,
     /// Operations of this life, for the message of a failure.
     pub told: Vec<String>,
+    /// A fault is set that lets operations fail.
+    pub failing: Arc<AtomicBool>,
     groups_made: u64,
+    /// The least term that an entry may have now: as in Raft, no two entries ever have the same
+    /// term and index, also if the first was truncated or lost.
+    term: u64,
 }
 
 impl World {
@@ -110,7 +115,9 @@ impl World {
             moments: vec![Groups::new()],
             durable: Arc::default(),
             told: Vec::new(),
+            failing: Arc::default(),
             groups_made: 0,
+            term: 1,
         };
         world.open().expect("an empty disk opens");
         world
@@ -150,9 +157,18 @@ impl World {
             _ => {
                 let result = self.store().checkpoint();
                 let seed = self.seed;
-                assert!(result.is_ok() || self.disk.is_down(), "seed {seed}: {result:?}");
+                assert!(result.is_ok() || self.may_fail(), "seed {seed}: {result:?}");
             }
         }
+    }
+
+    fn may_fail(&self) -> bool {
+        self.disk.is_down() || self.failing.load(Ordering::Relaxed)
+    }
+
+    /// Begins a new term, because entries may have been lost.
+    pub fn begin_term(&mut self) {
+        self.term += 1;
     }
 
     /// Lets the writer do all that waits for it.
@@ -183,10 +199,17 @@ impl World {
         let log = self.store().group(GroupId(id));
         let result = match operation {
             Operation::Append(entries, durability) => {
-                entries.iter().for_each(|entry| model.append(entry));
+                for (at, entry) in entries.iter().enumerate() {
+                    // The first entries of an append may survive without the others.
+                    if at > 0 {
+                        self.note(id, model.clone());
+                    }
+                    model.append(entry);
+                }
                 log.append(entries, durability, None, done)
             }
             Operation::Truncate(index) => {
+                self.term += 1;
                 model.truncate_after(index);
                 log.truncate_after(index, done)
             }
@@ -220,12 +243,17 @@ impl World {
                 Ok(())
             }
         };
+        self.note(id, model);
+        if let Err(error) = result {
+            assert!(self.may_fail(), "seed {}: {error}", self.seed);
+        }
+    }
+
+    /// Adds a moment, at which the group is this.
+    fn note(&mut self, id: u64, model: GroupModel) {
         let mut groups = self.now().clone();
         groups.insert(id, Rc::new(model));
         self.moments.push(groups);
-        if let Err(error) = result {
-            assert!(self.disk.is_down(), "seed {}: {error}", self.seed);
-        }
     }
 
     /// Notes that the operation, and so all before it, was reported durable.
@@ -235,20 +263,29 @@ impl World {
             Operation::Purge(_) | Operation::LogStart(_) => false,
             _ => true,
         };
-        let (durable, number) = (Arc::clone(&self.durable), self.moments.len());
-        let (disk, seed, operation) = (self.disk.clone(), self.seed, operation.to_string());
+        let moments = match operation {
+            Operation::Append(entries, _) => entries.len(),
+            _ => 1,
+        };
+        let (durable, number) = (Arc::clone(&self.durable), self.moments.len() + moments - 1);
+        let (disk, failing) = (self.disk.clone(), Arc::clone(&self.failing));
+        let (seed, operation) = (self.seed, operation.to_string());
         Box::new(move |result| match result {
             Ok(()) if promises => {
                 durable.fetch_max(number, Ordering::Relaxed);
             }
             Ok(()) => {}
-            Err(error) => assert!(disk.is_down(), "seed {seed}: {operation}: {error}"),
+            Err(error) => assert!(
+                disk.is_down() || failing.load(Ordering::Relaxed),
+                "seed {seed}: {operation}: {error}"
+            ),
         })
     }
 
     fn choose(&mut self, model: &GroupModel) -> Operation {
         let rng = &mut self.rng;
-        let next_term = model.last().map_or(1, |last| last.term + u64::from(rng.random_bool(0.1)));
+        self.term += u64::from(rng.random_bool(0.05));
+        let next_term = self.term;
         match rng.random_range(0..100) {
             0..10 => choose_truncation(rng, model),
             10..20 => match model.entries.len() {

@@ -197,6 +197,17 @@ impl Indexer {
         self.touched_files.insert(file);
     }
 
+    /// An entry is about to come at this offset to a group of which the files that are left say
+    /// nothing before: a purge further on says where the log begins.
+    pub(crate) fn begin(&mut self, group: u64, base_offset: i64) -> Result<(), StorageError> {
+        let row = &mut self.cached(group)?.row;
+        if row.end.id.is_none() {
+            row.start.next_offset = base_offset;
+            row.end.next_offset = base_offset;
+        }
+        Ok(())
+    }
+
     /// Takes in an appended entry; its row says what the journal says, whoever computed it.
     pub(crate) fn append(
         &mut self,
@@ -347,7 +358,7 @@ impl Indexer {
     fn purge(&mut self, group: u64, point: &PurgePoint, at: Place) -> Result<(), StorageError> {
         let row = &self.cached(group)?.row;
         let (start, end, first_index) = (row.start, row.end, row.first_index);
-        if start.id.is_some_and(|id| id.index >= point.id.index && id.term >= point.id.term) {
+        if start.id.is_some_and(|id| id.index >= point.id.index) {
             return Ok(());
         }
         self.flush_batch()?;
@@ -360,7 +371,10 @@ impl Indexer {
         };
         if end.id.is_none_or(|id| id.index <= index) {
             mark.end_bytes = end.end_bytes;
-        } else if let Some(entry) = lookup::entry(&*self.kv, group, index)? {
+        } else if first_index <= index
+            && let Some(entry) = lookup::last_entry(&*self.kv, group, first_index..index + 1)?
+        {
+            // The entry itself, unless a rebuild found it gone with its file.
             mark.end_bytes = entry.end_bytes;
         }
         let extents = lookup::extents(&*self.kv, group)?;

@@ -11,12 +11,11 @@
 use std::sync::Arc;
 
 use super::file::{self, FIRST_RECORD, Scanned, Scanner};
-use super::record::{HEADER_LEN, Payload, PurgePoint, RecordHeader, RecordKind};
+use super::record::{HEADER_LEN, Payload, RecordHeader, RecordKind};
 use super::writer::ActiveFile;
 use crate::StorageError;
 use crate::disk::{Disk, DiskFile};
 use crate::index::Covered;
-use crate::index::epochs::TermTable;
 use crate::index::indexer::Indexer;
 use crate::index::lookup;
 use crate::index::rows::{BatchMeta, EntryRow, Place};
@@ -288,23 +287,18 @@ impl<'a> Replay<'a> {
         if row.removed.is_some() {
             return Ok(());
         }
-        let (next, end, extent_file) = (row.next_index(), row.end, row.extent_file);
-        match next {
-            Some(next) if header.index > next => {
-                let missing = header.index - next;
-                if self.was_damaged(extent_file, at.file, missing) {
-                    self.fill_gap(header, next)?;
-                } else {
-                    self.begin_anew(header, at)?;
-                }
+        let (next, extent_file) = (row.next_index(), row.extent_file);
+        if let Some(next) = next.filter(|next| *next < header.index) {
+            // Entries are missing. Damage leaves a gap that is marked; files that are gone leave
+            // one that a later truncation or purge closes, because what was in them was dead.
+            if self.was_damaged(extent_file, at.file, header.index - next) {
+                self.fill_gap(header, next)?;
             }
-            Some(next) if header.index < next => {
-                // The truncation that led here is in a file that is gone.
-                self.indexer.truncate(group, header.index.checked_sub(1), at)?;
-            }
-            None if header.base_offset != end.next_offset => self.begin_anew(header, at)?,
-            _ => {}
+        } else if next.is_some_and(|next| next > header.index) {
+            // The truncation that led here is in a file that is gone.
+            self.indexer.truncate(group, header.index.checked_sub(1), at)?;
         }
+        self.indexer.begin(group, header.base_offset)?;
         let before = self.indexer.row(group)?.end;
         let own_max = batches.iter().map(|batch| batch.max_timestamp).max().unwrap_or(-1);
         let opaque = header.kind == RecordKind::AppendOpaque;
@@ -349,20 +343,5 @@ impl<'a> Replay<'a> {
             self.indexer.append(header.group, &entry, self.damaged_at)?;
         }
         Ok(())
-    }
-
-    /// What was before the entry is in files that are gone, so it was dead.
-    fn begin_anew(&mut self, header: &RecordHeader, at: Place) -> Result<(), StorageError> {
-        let Some(before) = header.index.checked_sub(1) else { return Ok(()) };
-        let point = PurgePoint {
-            // The term is not known; the purge that made them go says it, further on.
-            id: EntryId { term: 0, index: before },
-            reset: true,
-            next_offset: header.base_offset,
-            max_timestamp: -1,
-            terms: TermTable::default(),
-            producers: bytes::Bytes::new(),
-        };
-        self.indexer.reset(header.group, &point, at)
     }
 }

@@ -158,7 +158,8 @@ impl BrokerConfig {
     }
 
     /// A topic's default for a key, from what was given at start.
-    fn topic_default(&self, definition: &definitions::Definition) -> Option<String> {
+    #[must_use]
+    pub fn topic_default(&self, definition: &definitions::Definition) -> Option<String> {
         topic::inherited(definition, |key| self.static_value(key).map(str::to_owned))
     }
 }

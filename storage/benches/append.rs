@@ -4,6 +4,8 @@
 //! `cargo bench -p storage --bench append -- [MIB]`; `DIR` chooses the directory. Built with the
 //! `rocksdb` feature it measures what production runs, without it the index in memory.
 
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

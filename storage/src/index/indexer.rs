@@ -229,7 +229,7 @@ impl Indexer {
         self.value.clear();
         entry.write(place, &mut self.value);
         self.batch.put(ColumnFamily::Entries, &entry_key(group, index), &self.value);
-        if index % OFFSET_ROW_INTERVAL == 0 {
+        if index.is_multiple_of(OFFSET_ROW_INTERVAL) {
             let key = offset_key(group, entry.base_offset);
             self.batch.put(ColumnFamily::Offsets, &key, &index.to_be_bytes());
         }

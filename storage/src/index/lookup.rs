@@ -151,11 +151,11 @@ pub(crate) fn extents(kv: &dyn KvStore, group: u64) -> Result<Vec<ExtentRow>, St
     rows.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| damaged("extent"))
 }
 
+/// A key and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
 /// The keys and values that the caller keeps of a group.
-pub(crate) fn states(
-    kv: &dyn KvStore,
-    group: u64,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StorageError> {
+pub(crate) fn states(kv: &dyn KvStore, group: u64) -> Result<Vec<Pair>, StorageError> {
     let (from, to) = super::state_keys(group);
     let mut pairs = Vec::new();
     kv.scan(ColumnFamily::State, &from..&to, Direction::Forward, &mut |key, value| {

@@ -100,7 +100,11 @@ impl GroupLog {
         let shared = self.shared();
         shared.check_stopped()?;
         let bytes = payload_bytes(&entries);
-        shared.space.admit(&*shared.disk, bytes)?;
+        // Metadata commands (deletions above all), memberships and blank entries are small, and
+        // live in the reserve.
+        if entries.iter().any(|entry| matches!(entry.body, EntryBody::Batches(_))) {
+            shared.space.admit(&*shared.disk, bytes)?;
+        }
         if matches!(shared.options.writer, super::WriterMode::Thread) {
             shared.queue.wait_for_room();
         }

@@ -314,6 +314,17 @@ impl LogStore {
         self.handle.shared.stopped()
     }
 
+    /// Whether an append of record batches would be taken in now: for callers to whom a refused
+    /// append is worse than one that was not tried.
+    ///
+    /// # Errors
+    /// `NoSpace` or `Stopped`.
+    pub fn check_space(&self) -> Result<(), StorageError> {
+        let shared = &self.handle.shared;
+        shared.check_stopped()?;
+        shared.space.admit(&*shared.disk, 0)
+    }
+
     /// What the store has counted.
     #[must_use]
     pub fn stats(&self) -> StoreStats {

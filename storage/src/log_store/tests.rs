@@ -86,7 +86,7 @@ pub(super) fn opaque(id: EntryId, bytes: &'static [u8]) -> Entry {
 
 /// A completion, and where it arrives.
 pub(super) fn completion() -> (Completion, Receiver<Result<(), StorageError>>) {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(1);
     (Box::new(move |result| sender.send(result).unwrap_or(())), receiver)
 }
 

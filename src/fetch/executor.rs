@@ -21,7 +21,7 @@ use super::planner::{
 use super::session::Asked;
 use crate::context::Services;
 use crate::error_map::ToErrorCode;
-use crate::handlers::common::leadership::{CurrentLeader, end_offset_for_epoch};
+use crate::handlers::common::leadership::CurrentLeader;
 use crate::handlers::common::resolve;
 
 /// What a partition's read yielded.
@@ -122,21 +122,33 @@ impl Execution {
     }
 
     /// Passes again whenever one of the partitions moves, until there is enough or the time is up.
-    pub async fn wait(&self) -> Pass {
+    pub async fn wait(&mut self) -> Pass {
         let notify = Arc::new(Notify::new());
         let replicas = self.sources.iter().filter_map(|source| source.replica.as_ref().ok());
         // Watched before they are looked at: what happens in between is not missed.
         let _watches: Vec<_> =
             replicas.map(|replica| replica.watch_offsets(notify.clone())).collect();
         let mut expiry = pin!(tokio::time::sleep(Duration::from_millis(self.params.max_wait_ms)));
+        let mut is_over = false;
         loop {
+            self.drop_what_is_gone();
             let pass = self.pass();
-            if self.is_satisfied_by(&pass) {
+            if is_over || self.is_satisfied_by(&pass) {
                 return pass;
             }
             tokio::select! {
                 () = notify.notified() => {}
-                () = &mut expiry => return self.pass(),
+                () = &mut expiry => is_over = true,
+            }
+        }
+    }
+
+    /// A topic that is deleted while a fetch waits wakes it.
+    fn drop_what_is_gone(&mut self) {
+        for source in &mut self.sources {
+            if let (Ok(_), Some(topic)) = (&source.replica, &source.topic) {
+                let partition = source.asked.key.partition;
+                source.replica = resolve::local_replica(&self.services, topic.id, partition);
             }
         }
     }
@@ -146,17 +158,15 @@ impl Execution {
             Ok(replica) => replica,
             Err(error) => return PartitionAnswer::failed(*error),
         };
-        let leadership = replica.leadership();
         let offsets = replica.offsets();
         let view = PartitionView {
             is_leader: replica.is_leader(),
-            leader_epoch: leadership.leader_epoch,
             offsets,
-            end_offset_for_epoch: &|epoch| end_offset_for_epoch(replica, epoch),
+            end_offset_for_epoch: &|epoch| replica.end_offset_for_epoch(epoch),
         };
         let request = &source.asked.request;
         match decide(request, &view, self.params.isolation_level) {
-            Decision::Fail(error) => self.failed(source, replica, error),
+            Decision::Fail(error) => failed(replica, error),
             Decision::Diverge { epoch, end_offset } => {
                 let diverging = Some((epoch, end_offset));
                 PartitionAnswer { diverging, ..PartitionAnswer::empty(offsets) }
@@ -168,37 +178,25 @@ impl Execution {
                 };
                 match replica.read(request.fetch_offset, limit) {
                     Ok(records) => PartitionAnswer { records, ..PartitionAnswer::empty(offsets) },
-                    Err(error) => self.read_failed(source, replica, &error),
+                    Err(error) => read_failed(source, replica, &error),
                 }
             }
         }
     }
+}
 
-    fn read_failed(
-        &self,
-        source: &Source,
-        replica: &Replica,
-        error: &ReadError,
-    ) -> PartitionAnswer {
-        if let ReadError::Storage(error) = error {
-            let partition = &source.asked.key;
-            tracing::warn!(?partition, %error, "a fetch could not be read");
-        }
-        self.failed(source, replica, error.error_code())
+fn read_failed(source: &Source, replica: &Replica, error: &ReadError) -> PartitionAnswer {
+    if let ReadError::Storage(error) = error {
+        let partition = &source.asked.key;
+        tracing::warn!(?partition, %error, "a fetch could not be read");
     }
+    failed(replica, error.error_code())
+}
 
-    fn failed(&self, source: &Source, replica: &Replica, error: ErrorCode) -> PartitionAnswer {
-        let error = match (error, &source.topic) {
-            // The partition may have gone away while the fetch waited.
-            (ErrorCode::NotLeaderOrFollower | ErrorCode::UnknownTopicOrPartition, Some(topic)) => {
-                let image = self.services.cluster.metadata();
-                resolve::gone(&image, topic.id, source.asked.key.partition)
-            }
-            (error, _) => error,
-        };
-        let sends_elsewhere =
-            matches!(error, ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch);
-        let current_leader = if sends_elsewhere { CurrentLeader::of(replica) } else { None };
-        PartitionAnswer { current_leader, ..PartitionAnswer::failed(error) }
-    }
+/// An error, and the leader to go to where that is the remedy.
+fn failed(replica: &Replica, error: ErrorCode) -> PartitionAnswer {
+    let sends_elsewhere =
+        matches!(error, ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch);
+    let current_leader = if sends_elsewhere { CurrentLeader::of(replica) } else { None };
+    PartitionAnswer { current_leader, ..PartitionAnswer::failed(error) }
 }

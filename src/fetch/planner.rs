@@ -150,9 +150,7 @@ fn unknown_id(image: &MetadataImage, asked: &Asked) -> ErrorCode {
 pub struct PartitionView<'a> {
     /// Whether this broker leads it.
     pub is_leader: bool,
-    /// The current leader's epoch.
-    pub leader_epoch: LeaderEpoch,
-    /// Where its log begins and ends.
+    /// Where its log begins and ends, and in which leader's epoch.
     pub offsets: ReplicaOffsets,
     /// The largest epoch that is not above the given one, and where it ends.
     pub end_offset_for_epoch: &'a dyn Fn(LeaderEpoch) -> Option<(LeaderEpoch, Offset)>,
@@ -186,7 +184,8 @@ pub fn decide(
     view: &PartitionView<'_>,
     isolation_level: IsolationLevel,
 ) -> Decision {
-    if let Err(error) = check_leader_epoch(request.current_leader_epoch, view.leader_epoch) {
+    if let Err(error) = check_leader_epoch(request.current_leader_epoch, view.offsets.leader_epoch)
+    {
         return Decision::Fail(error);
     }
     if !view.is_leader {

@@ -18,7 +18,7 @@ use protocol::types::{Offset, PartitionId};
 
 use super::common::leadership::check_leader;
 use super::common::resolve;
-use super::common::topic_errors::{group_by_topic, is_internal_topic};
+use super::common::topic_errors::group_by_topic;
 use super::{Reply, ResponseBody};
 use crate::context::{RequestContext, Services};
 use crate::error_map::ToErrorCode;
@@ -73,7 +73,7 @@ fn check(
     offset: i64,
 ) -> Result<(Arc<Replica>, Offset), ErrorCode> {
     let topic = resolve::topic_with_partition(image, name, partition)?;
-    if is_internal_topic(name) {
+    if topic.is_internal() {
         return Err(ErrorCode::InvalidTopicException);
     }
     let replica = resolve::local_replica(services, topic.id, partition)?;

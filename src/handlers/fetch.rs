@@ -13,7 +13,7 @@ use protocol::types::{Offset, TopicId};
 use storage::log_store::{RecordSlice, Records};
 
 use super::common::isolation::IsolationLevel;
-use super::common::leadership::node_address;
+use super::common::nodes::{Node, nodes};
 use super::{FetchBody, Reply, ResponseBody};
 use crate::context::{RequestContext, Services};
 use crate::fetch::executor::{Execution, PartitionAnswer, Pass};
@@ -79,7 +79,7 @@ pub async fn handle(
             partition.topic = partition.topic.clone().and(Err(error(believes)));
         }
     }
-    let execution = Execution::new(services.clone(), params, planned);
+    let mut execution = Execution::new(services.clone(), params, planned);
     let answer = Answer { services: services.clone(), request: context.clone(), fetch_context };
     let pass = execution.pass();
     if execution.is_satisfied_by(&pass) {
@@ -133,6 +133,11 @@ impl Answer {
         let Finished { error, session_id, included } = self.finish(execution, &answers);
         let mut topics = TopicRows::default();
         let mut endpoints: Vec<NodeEndpoint> = Vec::new();
+        let nodes = if answers.iter().any(|answer| answer.current_leader.is_some()) {
+            nodes(&self.services, &self.request, &image)
+        } else {
+            Vec::new()
+        };
         for (((asked, _), answer), included) in execution.asked().zip(answers).zip(included) {
             if !included {
                 continue;
@@ -140,7 +145,7 @@ impl Answer {
             let mut row = partition_row(&answer, isolation_level);
             row.partition_index = asked.key.partition.0;
             if self.request.api_version >= NODE_ENDPOINTS_SINCE {
-                self.name_leader(&image, &answer, &mut row, &mut endpoints);
+                name_leader(&answer, &mut row, &mut endpoints, &nodes);
             }
             topics.push(&asked.key, row, answer.records);
         }
@@ -201,30 +206,29 @@ impl Answer {
         let mut sessions = self.services.fetch_sessions.lock();
         sessions.finish(now, &self.fetch_context, &answered, candidate_id)
     }
+}
 
-    fn name_leader(
-        &self,
-        image: &MetadataImage,
-        answer: &PartitionAnswer,
-        row: &mut PartitionData,
-        endpoints: &mut Vec<NodeEndpoint>,
-    ) {
-        let Some(current) = &answer.current_leader else { return };
-        let leader_id = WireBrokerId(current.leader.0);
-        row.current_leader = LeaderIdAndEpoch::default()
-            .with_leader_id(leader_id)
-            .with_leader_epoch(current.leader_epoch.0);
-        if endpoints.iter().any(|endpoint| endpoint.node_id == leader_id) {
-            return;
-        }
-        if let Some(node) = node_address(image, current.leader, &self.request.listener) {
-            let endpoint = NodeEndpoint::default()
-                .with_node_id(leader_id)
-                .with_host(node.host.into())
-                .with_port(i32::from(node.port))
-                .with_rack(node.rack.map(Into::into));
-            endpoints.push(endpoint);
-        }
+fn name_leader(
+    answer: &PartitionAnswer,
+    row: &mut PartitionData,
+    endpoints: &mut Vec<NodeEndpoint>,
+    nodes: &[Node],
+) {
+    let Some(current) = &answer.current_leader else { return };
+    let leader_id = WireBrokerId(current.leader.0);
+    row.current_leader = LeaderIdAndEpoch::default()
+        .with_leader_id(leader_id)
+        .with_leader_epoch(current.leader_epoch.0);
+    if endpoints.iter().any(|endpoint| endpoint.node_id == leader_id) {
+        return;
+    }
+    if let Some(node) = nodes.iter().find(|node| node.id == current.leader) {
+        let endpoint = NodeEndpoint::default()
+            .with_node_id(leader_id)
+            .with_host(node.wire_host())
+            .with_port(i32::from(node.port))
+            .with_rack(node.wire_rack());
+        endpoints.push(endpoint);
     }
 }
 

@@ -29,7 +29,8 @@ use crate::error_map::ToErrorCode;
 /// - 2: isolation level (KIP-98)
 /// - 3: throttled answers go out before the connection is muted (KIP-219)
 /// - 4: the client's leader epoch, and the offset's (KIP-320)
-/// - 5: OFFSET_NOT_AVAILABLE may be answered (KIP-207)
+/// - 5: OFFSET_NOT_AVAILABLE may be answered (KIP-207); never here, where a new leader leads only
+///   once it knows all that was committed before it
 /// - 6: flexible
 /// - 7: the offset of the largest timestamp, -3 (KIP-734)
 /// - 8: the first offset on local disks, -4 (KIP-405)
@@ -57,8 +58,6 @@ const CONSUMER_REPLICA_ID: i32 = -1;
 const DEBUGGING_REPLICA_ID: i32 = -2;
 /// From it on offsets come with their leader epoch.
 const LEADER_EPOCH_SINCE: i16 = 4;
-/// From it on clients know OFFSET_NOT_AVAILABLE.
-const OFFSET_NOT_AVAILABLE_SINCE: i16 = 5;
 
 /// Answers for every partition that is asked for.
 pub async fn handle(
@@ -68,8 +67,8 @@ pub async fn handle(
 ) -> Reply {
     let image = services.cluster.metadata();
     let duplicates = duplicates(&request);
+    let version = context.api_version;
     let lookup = Lookup {
-        version: context.api_version,
         replica_id: request.replica_id.0,
         isolation_level: IsolationLevel::from_wire(request.isolation_level),
     };
@@ -82,14 +81,14 @@ pub async fn handle(
             }
             let found = if duplicates.contains(&(&topic.name, asked.partition_index)) {
                 Err(ErrorCode::InvalidRequest)
-            } else if is_unsupported(asked.timestamp, lookup.version) {
+            } else if is_unsupported(asked.timestamp, version) {
                 Err(ErrorCode::UnsupportedVersion)
             } else {
                 let partition = PartitionId(asked.partition_index);
                 resolve::replica_by_name(services, &image, &topic.name, partition)
                     .and_then(|replica| lookup.find(&replica, asked))
             };
-            rows.push((topic.name.clone(), row(asked.partition_index, found, lookup.version)));
+            rows.push((topic.name.clone(), row(asked.partition_index, found, version)));
         }
     }
     let topics = group_by_topic(rows).into_iter().map(|(name, partitions)| {
@@ -168,7 +167,6 @@ fn row(
 
 /// What all partitions of a request have in common.
 struct Lookup {
-    version: i16,
     replica_id: i32,
     isolation_level: IsolationLevel,
 }
@@ -177,7 +175,7 @@ impl Lookup {
     fn find(&self, replica: &Replica, asked: &ListOffsetsPartition) -> Result<Found, ErrorCode> {
         let believed = epoch_from_wire(asked.current_leader_epoch);
         if self.replica_id == DEBUGGING_REPLICA_ID {
-            check_leader_epoch(believed, replica.leadership().leader_epoch)?;
+            check_leader_epoch(believed, replica.offsets().leader_epoch)?;
         } else {
             check_leader(replica, believed)?;
         }
@@ -188,45 +186,14 @@ impl Lookup {
             offsets.log_end_offset
         };
         let found = match asked.timestamp {
-            LATEST => {
-                self.check_settled(replica, &offsets)?;
-                return Ok(Found::at(upper_bound, Some(offsets.leader_epoch)));
-            }
+            LATEST => return Ok(Found::at(upper_bound, Some(offsets.leader_epoch))),
             EARLIEST | EARLIEST_LOCAL => return Ok(earliest(replica, &offsets)),
             LATEST_TIERED => return Ok(Found::NOTHING),
             MAX_TIMESTAMP => replica.offset_of_max_timestamp(upper_bound),
             timestamp => replica.offset_for_timestamp(Timestamp(timestamp), upper_bound),
         };
-        match found.map_err(|error| error.error_code())? {
-            Some(found) => Ok(found.into()),
-            None => {
-                // What is not committed yet may hold the record that is asked for.
-                self.check_settled(replica, &offsets)?;
-                Ok(Found::NOTHING)
-            }
-        }
-    }
-
-    /// A new leader does not know how far its predecessor had committed: until its high watermark
-    /// has reached the start of its own epoch, the end it could name may be behind one that
-    /// clients have seen (KIP-207).
-    fn check_settled(&self, replica: &Replica, offsets: &ReplicaOffsets) -> Result<(), ErrorCode> {
-        if self.replica_id != CONSUMER_REPLICA_ID
-            || offsets.high_watermark >= offsets.log_end_offset
-        {
-            return Ok(());
-        }
-        let before = LeaderEpoch(offsets.leader_epoch.0 - 1);
-        match replica.end_offset_for_epoch(before) {
-            Some((_, epoch_start)) if offsets.high_watermark < epoch_start => {
-                Err(if self.version >= OFFSET_NOT_AVAILABLE_SINCE {
-                    ErrorCode::OffsetNotAvailable
-                } else {
-                    ErrorCode::LeaderNotAvailable
-                })
-            }
-            _ => Ok(()),
-        }
+        let found = found.map_err(|error| error.error_code())?;
+        Ok(found.map_or(Found::NOTHING, Found::from))
     }
 }
 

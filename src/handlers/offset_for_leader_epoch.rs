@@ -15,7 +15,7 @@ use protocol::api::ApiSpec;
 use protocol::error_code::ErrorCode;
 use protocol::types::{LeaderEpoch, Offset, PartitionId};
 
-use super::common::leadership::{check_leader, end_offset_for_epoch, epoch_from_wire};
+use super::common::leadership::{check_leader, epoch_from_wire};
 use super::common::resolve;
 use super::{Reply, ResponseBody};
 use crate::context::{RequestContext, Services};
@@ -54,7 +54,7 @@ fn end_offset(
 ) -> Result<Option<(LeaderEpoch, Offset)>, ErrorCode> {
     let replica = resolve::replica_by_name(services, image, topic, PartitionId(asked.partition))?;
     check_leader(&replica, epoch_from_wire(asked.current_leader_epoch))?;
-    Ok(end_offset_for_epoch(&replica, LeaderEpoch(asked.leader_epoch)))
+    Ok(replica.end_offset_for_epoch(LeaderEpoch(asked.leader_epoch)))
 }
 
 /// An epoch that nothing is known of is no error: its end is -1.

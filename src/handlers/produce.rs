@@ -1,7 +1,6 @@
 //! Produce: record batches to the logs of partitions, answered once they are as safe as the
 //! producer asks.
 
-use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +10,16 @@ use cluster::replica::AppendTicket;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{ApiKey, ProduceRequest, ResponseKind};
 use protocol::api::{ApiSpec, Stage};
-use protocol::compression::Codec;
 use protocol::error_code::ErrorCode;
-use protocol::record_batch::{
-    BatchHeader, RecordBatch, TimestampType, ValidationRules, validate_for_append,
-};
+use protocol::record_batch::{RecordBatch, validate_for_append};
 use protocol::types::{PartitionId, Timestamp, TopicId};
 
 use super::common::leadership::check_leader;
+use super::common::nodes::nodes;
+use super::common::produce_checks::{Duplicates, is_transactional, refuses_all, rules};
 use super::common::produce_rows::{Appended, ProduceRow, Refusal, TopicRows, response};
 use super::common::resolve;
-use super::common::topic_errors::{ADMIN_CLIENT_ID, is_internal_topic};
+use super::common::topic_errors::ADMIN_CLIENT_ID;
 use super::{Reply, ResponseBody};
 use crate::config::TopicConfig;
 use crate::context::{RequestContext, Services};
@@ -103,7 +101,7 @@ pub async fn handle(
         image: &image,
         acks,
         refuse_all: refuses_all(&request),
-        duplicates: duplicates(&request),
+        duplicates: Duplicates::of(&request),
     };
     let topics: Vec<_> = request.topic_data.into_iter().map(|data| append.topic(data)).collect();
     if acks == Some(Acks::None) {
@@ -116,42 +114,17 @@ pub async fn handle(
             }
         }));
     }
-    let (version, listener) = (context.api_version, context.listener.clone());
+    let (services, context) = (services.clone(), context.clone());
     Reply::Later(Box::pin(async move {
         let rows = wait(topics, acks.unwrap_or(Acks::Leader), timeout).await;
-        let response = response(rows, version, &image, &listener);
+        let nodes = if rows.iter().any(TopicRows::name_a_leader) {
+            nodes(&services, &context, &services.cluster.metadata())
+        } else {
+            Vec::new()
+        };
+        let response = response(rows, context.api_version, &nodes);
         ResponseBody::Message(Box::new(ResponseKind::Produce(response)))
     }))
-}
-
-/// Transactional batches of a request that names no transactional id.
-fn refuses_all(request: &ProduceRequest) -> Option<ErrorCode> {
-    let mut partitions = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
-    (request.transactional_id.is_none() && partitions.any(is_transactional))
-        .then_some(ErrorCode::TransactionalIdAuthorizationFailed)
-}
-
-fn is_transactional(data: &PartitionProduceData) -> bool {
-    let records = data.records.as_deref().unwrap_or_default();
-    BatchHeader::parse(records).is_ok_and(|header| header.is_transactional())
-}
-
-/// Partitions that the request names more than once.
-fn duplicates(request: &ProduceRequest) -> HashSet<(TopicId, String, i32)> {
-    let count: usize = request.topic_data.iter().map(|topic| topic.partition_data.len()).sum();
-    let mut duplicates = HashSet::new();
-    if count > 1 {
-        let mut seen = HashSet::with_capacity(count);
-        for topic in &request.topic_data {
-            for partition in &topic.partition_data {
-                if !seen.insert((topic.topic_id, &topic.name, partition.index)) {
-                    let key = (TopicId(topic.topic_id), topic.name.to_string(), partition.index);
-                    duplicates.insert(key);
-                }
-            }
-        }
-    }
-    duplicates
 }
 
 /// Waits for the appends of a request as long as it allows.
@@ -195,7 +168,7 @@ struct Append<'a> {
     /// `None` = not a number that means anything.
     acks: Option<Acks>,
     refuse_all: Option<ErrorCode>,
-    duplicates: HashSet<(TopicId, String, i32)>,
+    duplicates: Duplicates,
 }
 
 impl Append<'_> {
@@ -204,9 +177,7 @@ impl Append<'_> {
         let mut config = None;
         let partitions = data.partition_data.into_iter().map(|partition| {
             let index = partition.index;
-            let is_duplicate = !self.duplicates.is_empty()
-                && self.duplicates.contains(&(id, data.name.to_string(), index));
-            let queued = if is_duplicate {
+            let queued = if self.duplicates.contains(id, &data.name, index) {
                 Err(Refusal::new(ErrorCode::InvalidRequest))
             } else {
                 self.partition(id, &data.name, partition, &mut config)
@@ -236,7 +207,7 @@ impl Append<'_> {
         };
         let acks = self.acks.ok_or(ErrorCode::InvalidRequiredAcks)?;
         let is_admin = self.context.client_id.as_deref() == Some(ADMIN_CLIENT_ID);
-        if is_internal_topic(&topic.name) && !is_admin {
+        if topic.is_internal() && !is_admin {
             return Err(Refusal::new(ErrorCode::InvalidTopicException));
         }
         let replica = resolve::local_replica(self.services, topic.id, partition)?;
@@ -248,7 +219,8 @@ impl Append<'_> {
         let config = config.get_or_insert_with(|| self.services.topic_config(self.image, topic));
         if acks == Acks::All {
             let needed = config.min_insync_replicas.min(replica_count(topic, partition));
-            if replica.leadership().in_sync_replicas.len() < needed {
+            // The leader itself is always in sync.
+            if needed > 1 && replica.leadership().in_sync_replicas.len() < needed {
                 return Err(Refusal::new(ErrorCode::NotEnoughReplicas));
             }
         }
@@ -275,29 +247,6 @@ impl Append<'_> {
 
 fn replica_count(topic: &TopicImage, partition: PartitionId) -> usize {
     topic.partition(partition).map_or(0, |partition| partition.replicas.len())
-}
-
-/// What the topic demands of a client's batch.
-fn rules(config: &TopicConfig, api_version: i16, now: Timestamp) -> ValidationRules {
-    ValidationRules {
-        max_message_bytes: config.max_message_bytes,
-        compacted: config.cleanup_compact,
-        timestamp_type: if config.log_append_time {
-            TimestampType::LogAppendTime
-        } else {
-            TimestampType::CreateTime
-        },
-        before_max_ms: config.timestamp_before_max_ms,
-        after_max_ms: config.timestamp_after_max_ms,
-        target_codec: config.compression_type.as_deref().and_then(codec_named),
-        check_compressed_records: false,
-        ..ValidationRules::client(api_version, now)
-    }
-}
-
-/// A value of `compression.type` other than `producer`.
-fn codec_named(name: &str) -> Option<Codec> {
-    if name == "uncompressed" { Some(Codec::None) } else { Codec::from_name(name) }
 }
 
 #[cfg(test)]

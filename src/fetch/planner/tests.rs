@@ -39,7 +39,6 @@ fn decide_as(is_leader: bool, request: PartitionRequest, level: IsolationLevel) 
     };
     let view = PartitionView {
         is_leader,
-        leader_epoch: LeaderEpoch(3),
         offsets: offsets(),
         end_offset_for_epoch: &end_offset_for_epoch,
     };

@@ -15,11 +15,12 @@ use super::{
     PartitionRequest, SessionRequest, TopicKey, next_epoch,
 };
 
-/// The cache, and the request that is being answered.
+/// The cache, the request that is being answered, and one that is answered late.
 struct Machine {
     cache: FetchSessionCache,
     context: FetchContext,
     asked: Vec<Asked>,
+    late: Option<(FetchContext, Vec<Asked>)>,
     next_id: i32,
 }
 
@@ -53,7 +54,8 @@ fn partition_request(fetch_offset: i64) -> PartitionRequest {
 impl Machine {
     fn new(slots: usize) -> Self {
         let cache = FetchSessionCache::new(slots);
-        Self { cache, context: FetchContext::Sessionless, asked: Vec::new(), next_id: 1 }
+        let context = FetchContext::Sessionless;
+        Self { cache, context, asked: Vec::new(), late: None, next_id: 1 }
     }
 
     fn run(&mut self, command: &Command) -> String {
@@ -63,6 +65,14 @@ impl Machine {
                 String::new()
             }
             "begin" => self.begin(command),
+            "delay" => {
+                self.late = Some((self.context.clone(), self.asked.clone()));
+                String::new()
+            }
+            "finish-late" => {
+                (self.context, self.asked) = self.late.take().unwrap();
+                self.finish(command)
+            }
             "finish" => self.finish(command),
             _ => command.unknown(),
         }

@@ -1,7 +1,6 @@
 //! The rows of a Produce response: where a batch went, or why it did not.
 
 use cluster::AppendError;
-use cluster::metadata::MetadataImage;
 use cluster::replica::{self, Replica};
 use kafka_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse,
@@ -12,7 +11,8 @@ use protocol::error_code::ErrorCode;
 use protocol::record_batch::ValidationError;
 use protocol::types::{Offset, Timestamp, TopicId};
 
-use super::leadership::{CurrentLeader, node_address};
+use super::leadership::CurrentLeader;
+use super::nodes::Node;
 use crate::error_map::ToErrorCode;
 
 /// Before it answers name no leaders.
@@ -112,6 +112,12 @@ pub struct ProduceRow {
     pub outcome: Result<Appended, Refusal>,
 }
 
+impl ProduceRow {
+    fn current_leader(&self) -> Option<&CurrentLeader> {
+        self.outcome.as_ref().err()?.current_leader.as_ref()
+    }
+}
+
 /// A topic's rows.
 #[derive(Debug, Clone)]
 pub struct TopicRows {
@@ -128,6 +134,12 @@ impl TopicRows {
         Self { name, id, partitions: Vec::new() }
     }
 
+    /// Whether a row sends the client to another broker.
+    #[must_use]
+    pub fn name_a_leader(&self) -> bool {
+        self.partitions.iter().any(|row| row.current_leader().is_some())
+    }
+
     /// The first error among the rows.
     #[must_use]
     pub fn first_error(&self) -> Option<ErrorCode> {
@@ -135,21 +147,16 @@ impl TopicRows {
     }
 }
 
-/// The whole response; addresses of leaders are those of the client's listener.
+/// The whole response; `nodes` are the brokers that the client may be sent to.
 #[must_use]
-pub fn response(
-    topics: Vec<TopicRows>,
-    version: i16,
-    image: &MetadataImage,
-    listener: &str,
-) -> ProduceResponse {
+pub fn response(topics: Vec<TopicRows>, version: i16, nodes: &[Node]) -> ProduceResponse {
     let mut endpoints: Vec<NodeEndpoint> = Vec::new();
     let topics = topics.into_iter().map(|TopicRows { name, id, partitions }| {
         let rows = partitions.into_iter().map(|row| {
-            let leader = row.outcome.as_ref().err().and_then(|r| r.current_leader.clone());
+            let leader = row.current_leader().cloned();
             let mut row = partition_row(row, version);
             if let Some(leader) = leader.filter(|_| version >= CURRENT_LEADER_SINCE) {
-                name_leader(&leader, &mut row, &mut endpoints, (image, listener));
+                name_leader(&leader, &mut row, &mut endpoints, nodes);
             }
             row
         });
@@ -166,7 +173,7 @@ fn name_leader(
     current: &CurrentLeader,
     row: &mut PartitionProduceResponse,
     endpoints: &mut Vec<NodeEndpoint>,
-    (image, listener): (&MetadataImage, &str),
+    nodes: &[Node],
 ) {
     let leader_id = WireBrokerId(current.leader.0);
     row.current_leader = LeaderIdAndEpoch::default()
@@ -175,12 +182,12 @@ fn name_leader(
     if endpoints.iter().any(|endpoint| endpoint.node_id == leader_id) {
         return;
     }
-    if let Some(node) = node_address(image, current.leader, listener) {
+    if let Some(node) = nodes.iter().find(|node| node.id == current.leader) {
         let endpoint = NodeEndpoint::default()
             .with_node_id(leader_id)
-            .with_host(node.host.into())
+            .with_host(node.wire_host())
             .with_port(i32::from(node.port))
-            .with_rack(node.rack.map(Into::into));
+            .with_rack(node.wire_rack());
         endpoints.push(endpoint);
     }
 }
@@ -222,26 +229,14 @@ fn partition_row(row: ProduceRow, version: i16) -> PartitionProduceResponse {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::Arc;
-
     use bytes::BytesMut;
-    use cluster::metadata::{BrokerImage, EndpointImage};
     use kafka_protocol::protocol::Encodable;
     use protocol::types::{BrokerId, LeaderEpoch};
 
     use super::*;
 
-    fn image() -> MetadataImage {
-        let endpoint = EndpointImage {
-            listener: "PLAINTEXT".to_owned(),
-            host: "b2.example".to_owned(),
-            port: 9092,
-            security_protocol: "PLAINTEXT".to_owned(),
-        };
-        let (id, rack) = (BrokerId(2), None);
-        let broker = BrokerImage { id, rack, endpoints: vec![endpoint] };
-        MetadataImage { brokers: Arc::new(BTreeMap::from([(id, broker)])), ..Default::default() }
+    fn nodes() -> Vec<Node> {
+        vec![Node { id: BrokerId(2), host: "b2.example".to_owned(), port: 9092, rack: None }]
     }
 
     fn rows() -> Vec<TopicRows> {
@@ -271,20 +266,20 @@ mod tests {
     #[test]
     fn every_version_can_be_encoded() {
         for version in 3..=12 {
-            let response = response(rows(), version, &image(), "PLAINTEXT");
+            let response = response(rows(), version, &nodes());
             response.encode(&mut BytesMut::new(), version).unwrap();
         }
         let by_id = vec![TopicRows::new(TopicName::default(), TopicId(uuid::Uuid::max()))];
-        let response = response(by_id, 13, &image(), "PLAINTEXT");
+        let response = response(by_id, 13, &nodes());
         response.encode(&mut BytesMut::new(), 13).unwrap();
     }
 
     #[test]
     fn a_moved_partition_names_its_leader_from_version_10_on() {
-        let old = response(rows(), 9, &image(), "PLAINTEXT");
+        let old = response(rows(), 9, &nodes());
         assert_eq!(old.responses[0].partition_responses[1].current_leader.leader_id.0, -1);
         assert!(old.node_endpoints.is_empty());
-        let new = response(rows(), 10, &image(), "PLAINTEXT");
+        let new = response(rows(), 10, &nodes());
         let row = &new.responses[0].partition_responses[1];
         assert_eq!((row.error_code, row.base_offset), (6, -1));
         assert_eq!((row.current_leader.leader_id.0, row.current_leader.leader_epoch), (2, 4));
@@ -294,7 +289,7 @@ mod tests {
     #[test]
     fn single_records_are_named_from_version_8_on() {
         let row = |version| {
-            let response = response(rows(), version, &image(), "PLAINTEXT");
+            let response = response(rows(), version, &nodes());
             response.responses[0].partition_responses[2].clone()
         };
         assert!(row(7).record_errors.is_empty());
@@ -306,7 +301,7 @@ mod tests {
 
     #[test]
     fn an_appended_batch_has_its_offsets() {
-        let response = response(rows(), 9, &image(), "PLAINTEXT");
+        let response = response(rows(), 9, &nodes());
         let row = &response.responses[0].partition_responses[0];
         assert_eq!((row.error_code, row.base_offset, row.log_append_time_ms), (0, 10, -1));
         assert_eq!(row.log_start_offset, 2);

@@ -1,24 +1,13 @@
-//! What holds for topics whatever the API: which ones are the broker's own, and answers that are
+//! What holds for topics whatever the API: who may write the broker's own, and answers that are
 //! grouped by topic.
 //!
 //! Pure: no I/O, no clock, no randomness.
 
 use kafka_protocol::messages::TopicName;
 
-/// Topics that only the broker writes (Kafka: `Topic.isInternal`). Other names with underscores in
-/// front belong to users.
-const INTERNAL_TOPICS: [&str; 3] =
-    ["__consumer_offsets", "__transaction_state", "__share_group_state"];
-
 /// The client id by which Kafka's admin tools may write internal topics all the same
 /// (`AdminUtils.ADMIN_CLIENT_ID`).
 pub const ADMIN_CLIENT_ID: &str = "__admin_client";
-
-/// Whether the broker keeps its own state in that topic.
-#[must_use]
-pub fn is_internal_topic(name: &str) -> bool {
-    INTERNAL_TOPICS.contains(&name)
-}
 
 /// Rows of an answer in the order of the request, those of one topic together.
 #[must_use]
@@ -35,13 +24,6 @@ pub fn group_by_topic<R>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_brokers_own_topics_are_internal() {
-        assert!(is_internal_topic("__consumer_offsets"));
-        assert!(!is_internal_topic("__amazon_msk_canary"));
-        assert!(!is_internal_topic("_schemas"));
-    }
 
     #[test]
     fn rows_of_a_topic_named_twice_come_together() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use protocol::types::{BrokerId, PartitionId, ProducerId, Timestamp, TopicId};
 use storage::log_store::{Durability, GroupId, LogStore};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;
 
 use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOptions};
@@ -76,6 +76,8 @@ pub struct Cluster {
     producer_ids: Mutex<ProducerIdBlock>,
     new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
     closing: Arc<Notify>,
+    /// Resolves when maintenance has ended.
+    maintenance: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -125,7 +127,7 @@ impl Cluster {
         let registry = Arc::new(Registry::new(environment, options.settings));
         metadata.attach(registry.clone());
         let closing = Arc::new(Notify::new());
-        spawn_maintenance(
+        let maintenance = spawn_maintenance(
             registry.clone(),
             closing.clone(),
             options.now,
@@ -139,6 +141,7 @@ impl Cluster {
             producer_ids: Mutex::default(),
             new_uuid: options.new_uuid,
             closing,
+            maintenance: Mutex::new(Some(maintenance)),
         }))
     }
 
@@ -245,6 +248,11 @@ impl Cluster {
     /// Closes every group; the store stays open.
     pub async fn shutdown(&self) {
         self.closing.notify_one();
+        let maintenance = self.maintenance.lock().take();
+        if let Some(ended) = maintenance {
+            // Ends without a word only with the runtime.
+            ended.await.ok();
+        }
         self.registry.close().await;
         self.metadata.close().await;
     }
@@ -262,7 +270,8 @@ fn spawn_maintenance(
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     retention_check_interval: Duration,
     producer_id_expiration: Duration,
-) {
+) -> oneshot::Receiver<()> {
+    let (ended, end) = oneshot::channel();
     spawn(async move {
         let rounds =
             registry.run_maintenance(now, retention_check_interval, producer_id_expiration);
@@ -271,7 +280,9 @@ fn spawn_maintenance(
             () = closing.notified() => {}
             () = rounds => {}
         }
+        ended.send(()).ok();
     });
+    end
 }
 
 /// A UUID in Kafka's spelling: 22 characters of base64 for URLs, no padding.

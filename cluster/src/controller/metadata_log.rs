@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use protocol::types::{BrokerId, LeaderEpoch};
 use storage::StorageError;
 use storage::log_store::{Durability, GroupId, LogStore};
@@ -34,6 +35,8 @@ pub(crate) struct MetadataMachine {
     settled_term: watch::Sender<u64>,
     /// Follows the image once the broker serves; what is replayed at the start passes it by.
     registry: OnceLock<Arc<Registry>>,
+    /// Held while the image changes and the registry follows.
+    changes: Mutex<()>,
 }
 
 impl MetadataMachine {
@@ -43,6 +46,7 @@ impl MetadataMachine {
             image: watch::Sender::new(Arc::new(image)),
             settled_term: watch::Sender::new(0),
             registry: OnceLock::new(),
+            changes: Mutex::default(),
         }
     }
 
@@ -51,6 +55,7 @@ impl MetadataMachine {
     }
 
     fn carry_out(&self, command: &MetadataCommand) -> CommandResult {
+        let _changing = self.changes.lock();
         let before = self.image_now();
         let (image, delta, result) = apply(&before, command);
         if result.is_ok() && image != *before {
@@ -89,6 +94,7 @@ impl Machine for MetadataMachine {
     fn restore(&self, image: &[u8]) -> Result<(), StorageError> {
         let image: MetadataImage =
             serde_json::from_slice(image).map_err(|e| StorageError::Corrupt(e.to_string()))?;
+        let _changing = self.changes.lock();
         let before = self.image_now();
         if let Some(registry) = self.registry.get() {
             registry.on_snapshot(&before, &image);
@@ -174,6 +180,7 @@ impl MetadataLog {
 
     /// From here on replicas follow the image.
     pub(crate) fn attach(&self, registry: Arc<Registry>) {
+        let _changing = self.machine.changes.lock();
         registry.open_all(&self.machine.image_now());
         self.machine.registry.set(registry).ok();
     }

@@ -18,7 +18,7 @@ use openraft::{EntryPayload, OptionalSend};
 use parking_lot::Mutex;
 use protocol::types::Offset;
 use storage::StorageError;
-use storage::log_store::{Completion, Durability, Entry, EntryBody, EntryHead, GroupLog};
+use storage::log_store::{Completion, Durability, Entry, EntryBody, EntryHead, EntryId, GroupLog};
 use tokio::sync::oneshot;
 
 use super::command::{AppendObserver, GroupCommand};
@@ -202,7 +202,7 @@ impl RaftLogReader<TypeConfig> for LogStorage {
         &mut self,
         range: RangeInclusive<LogId>,
     ) -> Result<Vec<LogId>, io::Error> {
-        Ok(key_log_ids(&self.log, range.start().clone(), range.end().clone()))
+        Ok(key_log_ids(&self.log, range.start(), range.end().clone()))
     }
 }
 
@@ -378,14 +378,17 @@ pub(super) fn raft_entry(entry: Entry) -> Result<RaftEntry, io::Error> {
     Ok(RaftEntry::new(log_id(entry.id), payload))
 }
 
-/// The first entry of each term in `first..=last`, and the last entry.
-fn key_log_ids(log: &GroupLog, first: LogId, last: LogId) -> Vec<LogId> {
-    let between = first.index + 1..last.index;
-    let starts = log.term_starts().into_iter().filter(|id| between.contains(&id.index));
-    let mut keys = vec![first];
-    keys.extend(starts.map(log_id));
-    if keys.last() != Some(&last) {
-        keys.push(last);
+/// The last entry of each term in `first..=last` (openraft's description speaks of the first ones;
+/// its own implementation and suite want the last).
+fn key_log_ids(log: &GroupLog, first: &LogId, last: LogId) -> Vec<LogId> {
+    let mut keys = Vec::new();
+    let mut term = first.leader_id.term;
+    for start in log.term_starts() {
+        if start.index > first.index && start.index <= last.index && start.term != term {
+            keys.push(log_id(EntryId { term, index: start.index - 1 }));
+            term = start.term;
+        }
     }
+    keys.push(last);
     keys
 }

@@ -49,7 +49,7 @@ impl Environment {
     /// Refuses appends while there is no room for them: inside Raft a failed append would stop the
     /// group.
     pub(super) fn check_space(&self) -> Result<(), AppendError> {
-        Ok(())
+        Ok(self.store.check_space()?)
     }
 }
 

@@ -10,9 +10,12 @@ use protocol::record_batch::{BatchBuilder, RecordBatch};
 use protocol::types::{
     BrokerId, LeaderEpoch, Offset, PartitionId, ProducerEpoch, ProducerId, Timestamp, TopicId,
 };
+use storage::StorageError;
 use storage::disk::file::FileDisk;
 use storage::kv::memory::MemoryKv;
-use storage::log_store::{Durability, LogStore, LogStoreOptions, ReadLimit, RecordSlice};
+use storage::log_store::{
+    Durability, GroupId, LogStore, LogStoreOptions, ReadLimit, RecordSlice, Vote,
+};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -44,10 +47,21 @@ async fn start(dir: &Path) -> Broker {
     start_with(dir, settings()).await
 }
 
+/// Opens the store, once the last task of the broker before has let go of it.
+async fn open_store(dir: &Path) -> LogStore {
+    for _ in 0..100_000 {
+        let disk = Arc::new(FileDisk::open(dir).expect("a disk"));
+        match LogStore::open(LogStoreOptions::default(), disk, Arc::new(MemoryKv::new())) {
+            Ok(store) => return store,
+            Err(StorageError::Locked(_)) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the broker before never let go of its store");
+}
+
 async fn start_with(dir: &Path, settings: ReplicaSettings) -> Broker {
-    let disk = Arc::new(FileDisk::open(dir).expect("a disk"));
-    let store = LogStore::open(LogStoreOptions::default(), disk, Arc::new(MemoryKv::new()));
-    let store = store.expect("a store");
+    let store = open_store(dir).await;
     let clock = Arc::new(AtomicI64::new(1_000_000));
     let now = clock.clone();
     let options = ClusterOptions {
@@ -106,23 +120,24 @@ fn read_all(replica: &Replica) -> Vec<(i64, String)> {
     let ReplicaOffsets { log_start_offset, high_watermark, .. } = replica.offsets();
     let limit = ReadLimit { upper_bound: high_watermark, max_bytes: 1 << 20, min_one_batch: true };
     let records = replica.read(log_start_offset, limit).expect("readable");
-    let mut found = Vec::new();
+    let mut bytes = Vec::new();
     for slice in records.slices {
-        let mut bytes = match slice {
-            RecordSlice::Memory(bytes) => bytes,
+        match slice {
+            RecordSlice::Memory(slice) => bytes.extend_from_slice(&slice),
             RecordSlice::File { file, position, length } => {
-                let mut bytes = vec![0; length];
-                std::os::unix::fs::FileExt::read_exact_at(&*file, &mut bytes, position)
+                let mut slice = vec![0; length];
+                std::os::unix::fs::FileExt::read_exact_at(&*file, &mut slice, position)
                     .expect("the file has it");
-                bytes.into()
+                bytes.extend_from_slice(&slice);
             }
-        };
-        while let Some(batch) = RecordBatch::split_from(&mut bytes).expect("a batch") {
-            let value = batch.body().clone();
-            let text = String::from_utf8_lossy(&value);
-            let text = text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned();
-            found.push((batch.header().base_offset.0, text));
         }
+    }
+    let mut bytes = bytes::Bytes::from(bytes);
+    let mut found = Vec::new();
+    while let Some(batch) = RecordBatch::split_from(&mut bytes).expect("a batch") {
+        let text = String::from_utf8_lossy(batch.body());
+        let text = text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned();
+        found.push((batch.header().base_offset.0, text));
     }
     found
 }
@@ -238,11 +253,12 @@ async fn the_log_start_moves_and_stays_after_a_restart() {
     }
     assert!(matches!(
         replica.advance_log_start(Offset(11)).await,
-        Err(AppendError::Storage(storage::StorageError::OffsetOutOfRange { .. }))
+        Err(AppendError::Storage(StorageError::OffsetOutOfRange { .. }))
     ));
     assert_eq!(replica.advance_log_start(Offset(4)).await.expect("moved"), Offset(4));
     assert_eq!(replica.advance_log_start(Offset(2)).await.expect("kept"), Offset(4));
     replica.append(batch("v10")).committed().await.expect("committed");
+    drop(replica);
     broker.stop().await;
 
     let broker = start(dir.path()).await;
@@ -253,6 +269,7 @@ async fn the_log_start_moves_and_stays_after_a_restart() {
     let appended = replica.append(batch("v11")).committed().await.expect("committed");
     assert_eq!((appended.base_offset, appended.log_start_offset), (Offset(11), Offset(6)));
     assert_eq!(read_all(&replica).first(), Some(&(6, String::from("v6"))));
+    drop(replica);
     broker.stop().await;
 
     let broker = start(dir.path()).await;
@@ -299,10 +316,11 @@ async fn a_deleted_topics_partitions_are_gone_for_good() {
     changed.notified().await;
     let refused = replica.append(batch("b")).committed().await;
     assert!(matches!(refused, Err(AppendError::Gone)));
+    drop(replica);
     broker.stop().await;
 
     let broker = start(dir.path()).await;
-    assert_eq!(broker.store.group_ids(), [storage::log_store::GroupId(0)]);
+    assert_eq!(broker.store.group_ids(), [GroupId(0)]);
     broker.stop().await;
 }
 
@@ -311,27 +329,25 @@ async fn what_a_crash_left_of_a_deleted_topic_is_removed_at_the_start() {
     let dir = tempfile::tempdir().expect("a directory");
     let broker = start(dir.path()).await;
     broker.create_topic(1).await;
-    broker.replica().append(batch("a")).committed().await.expect("committed");
-    let group = broker.cluster.metadata().topics["orders"].partitions[0].group;
+    broker.cluster.submit(MetadataCommand::DeleteTopic { id: TOPIC }).await.expect("deleted");
+    // A group that no topic has, below and at the next number to be handed out.
+    broker.create_topic(2).await;
+    let next = broker.cluster.metadata().next_group_id;
     broker.cluster.submit(MetadataCommand::DeleteTopic { id: TOPIC }).await.expect("deleted");
     broker.stop().await;
-    // The group's removal is undone, as if it had never reached the disk.
+    let vote = Vote { term: 1, node_id: Some(1), committed: true };
+    let (left, foreign) = (GroupId(next - 1), GroupId(next));
     {
-        let disk = Arc::new(FileDisk::open(dir.path()).expect("a disk"));
-        let kv = Arc::new(MemoryKv::new());
-        let store = LogStore::open(LogStoreOptions::default(), disk, kv).expect("a store");
-        assert!(!store.group_ids().contains(&storage::log_store::GroupId(group)));
+        let store = open_store(dir.path()).await;
+        for group in [left, foreign] {
+            store.group(group).save_vote(vote, Box::new(|_| ())).expect("saved");
+        }
         store.close().expect("closed");
     }
     let broker = start(dir.path()).await;
-    let unknown = broker.cluster.metadata().next_group_id + 1;
-    let vote = storage::log_store::Vote { term: 1, node_id: Some(1), committed: true };
-    let log = broker.store.group(storage::log_store::GroupId(unknown));
-    log.save_vote(vote, Box::new(|_| ())).expect("saved");
-    broker.stop().await;
-    let broker = start(dir.path()).await;
-    let kept = storage::log_store::GroupId(unknown);
-    assert!(broker.store.group_ids().contains(&kept), "a number not handed out is left alone");
+    let groups = broker.store.group_ids();
+    assert!(!groups.contains(&left), "left behind");
+    assert!(groups.contains(&foreign), "a number not handed out is not for the image to judge");
     broker.stop().await;
 }
 
@@ -383,7 +399,7 @@ async fn the_metadata_log_goes_on_behind_its_snapshot() {
     broker.stop().await;
     let broker = start(dir.path()).await;
     assert_eq!(*broker.cluster.metadata(), *image);
-    let state = broker.store.group(storage::log_store::GroupId(0)).log_state();
+    let state = broker.store.group(GroupId(0)).log_state();
     assert!(state.last_purged.is_some(), "the log was never cut");
     let refused =
         broker.cluster.submit(MetadataCommand::DeleteTopic { id: TopicId(Uuid::from_u128(8)) });

@@ -10,7 +10,17 @@ const MAX_LEN_32: usize = 5;
 const MAX_LEN_64: usize = 10;
 
 /// Reads an unsigned varint; `None` if it does not end or does not fit.
+#[inline]
 pub(crate) fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
+    match *bytes {
+        [byte, ..] if byte < 0x80 => Some((u64::from(byte), 1)),
+        [low, high, ..] if high < 0x80 => Some((u64::from(low & 0x7f) | u64::from(high) << 7, 2)),
+        _ => read_longer(bytes),
+    }
+}
+
+/// Lengths and deltas are rarely beyond two bytes.
+fn read_longer(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (i, &byte) in bytes.iter().take(MAX_LEN_64).enumerate() {
         let bits = u64::from(byte & 0x7f);
@@ -27,6 +37,7 @@ pub(crate) fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Reads a zig-zag varint of 32 bits.
+#[inline]
 pub(crate) fn read_i32(bytes: &[u8]) -> Option<(i32, usize)> {
     let (raw, len) = read_unsigned(bytes)?;
     let raw = u32::try_from(raw).ok().filter(|_| len <= MAX_LEN_32)?;
@@ -34,6 +45,7 @@ pub(crate) fn read_i32(bytes: &[u8]) -> Option<(i32, usize)> {
 }
 
 /// Reads a zig-zag varint of 64 bits.
+#[inline]
 pub(crate) fn read_i64(bytes: &[u8]) -> Option<(i64, usize)> {
     let (raw, len) = read_unsigned(bytes)?;
     Some((((raw >> 1) as i64) ^ -((raw & 1) as i64), len))

@@ -1,7 +1,8 @@
 //! A walk over the records of a body that looks at lengths, deltas and whether there is a key, and
 //! keeps nothing: what validation costs for every batch.
 //!
-//! Works on a slice and on a stream being decompressed, of which it holds one buffer at a time.
+//! Works on a slice and on a stream being decompressed, of which it holds one buffer at a time: a
+//! record that lies in one is read there, a longer one piece by piece.
 //!
 //! Pure: no I/O, no clock, no randomness.
 
@@ -21,6 +22,58 @@ pub(super) struct WalkedRecord {
     pub has_key: bool,
 }
 
+/// Where numbers and bytes to skip come from: one whole record in memory, or a stream.
+trait Source {
+    fn number(&mut self) -> Result<i64, BatchError>;
+    fn skip(&mut self, len: u64) -> Result<(), BatchError>;
+
+    /// A length; `None` where it says null.
+    fn length(&mut self) -> Result<Option<u64>, BatchError> {
+        Ok(u64::try_from(to_i32(self.number()?)?).ok())
+    }
+
+    /// Skips a length and that many bytes; whether they were there, for the length may say null.
+    fn skip_field(&mut self) -> Result<bool, BatchError> {
+        match self.length()? {
+            Some(length) => self.skip(length).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Skips what follows a record's length, for a look at it.
+    fn skip_record(&mut self) -> Result<WalkedRecord, BatchError> {
+        self.skip(1)?;
+        let timestamp_delta = self.number()?;
+        let offset_delta = to_i32(self.number()?)?;
+        let has_key = self.skip_field()?;
+        self.skip_field()?;
+        let header_count = self.length()?.ok_or_else(|| invalid("the header count is negative"))?;
+        for _ in 0..header_count {
+            if !self.skip_field()? {
+                return Err(invalid("a header's key is null"));
+            }
+            self.skip_field()?;
+        }
+        Ok(WalkedRecord { timestamp_delta, offset_delta, has_key })
+    }
+}
+
+impl Source for &[u8] {
+    #[inline]
+    fn number(&mut self) -> Result<i64, BatchError> {
+        let (value, len) = varint::read_i64(self).ok_or_else(cut_short)?;
+        *self = &self[len..];
+        Ok(value)
+    }
+
+    #[inline]
+    fn skip(&mut self, len: u64) -> Result<(), BatchError> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        *self = self.get(len..).ok_or_else(cut_short)?;
+        Ok(())
+    }
+}
+
 /// The place in a body. See `records.rs` for how a record looks.
 pub(super) struct Walk<R> {
     reader: R,
@@ -37,23 +90,16 @@ impl<R: BufRead> Walk<R> {
     /// Steps over one record.
     pub(super) fn step(&mut self) -> Result<WalkedRecord, BatchError> {
         let length = self.length()?.ok_or_else(|| invalid("a record's length is negative"))?;
+        let length_here = usize::try_from(length).unwrap_or(usize::MAX);
+        if let Some(mut record) = self.fill()?.get(..length_here) {
+            let walked = record.skip_record()?;
+            let is_whole = record.is_empty();
+            self.take(length_here)?;
+            return if is_whole { Ok(walked) } else { Err(wrong_length()) };
+        }
         let end = self.taken_bytes + length;
-        self.skip(1)?;
-        let timestamp_delta = self.varint_64()?;
-        let offset_delta = self.varint_32()?;
-        let has_key = self.skip_field()?;
-        self.skip_field()?;
-        let header_count = self.length()?.ok_or_else(|| invalid("the header count is negative"))?;
-        for _ in 0..header_count {
-            if !self.skip_field()? {
-                return Err(invalid("a header's key is null"));
-            }
-            self.skip_field()?;
-        }
-        if self.taken_bytes != end {
-            return Err(invalid("a record's length is not that of its fields"));
-        }
-        Ok(WalkedRecord { timestamp_delta, offset_delta, has_key })
+        let walked = self.skip_record()?;
+        if self.taken_bytes == end { Ok(walked) } else { Err(wrong_length()) }
     }
 
     /// Whether nothing is left behind the last record.
@@ -75,47 +121,9 @@ impl<R: BufRead> Walk<R> {
         Ok(())
     }
 
-    fn skip(&mut self, mut len: u64) -> Result<(), BatchError> {
-        while len > 0 {
-            let there = self.fill()?.len();
-            if there == 0 {
-                return Err(cut_short());
-            }
-            let step = there.min(usize::try_from(len).unwrap_or(usize::MAX));
-            self.take(step)?;
-            len -= step as u64;
-        }
-        Ok(())
-    }
-
-    /// Skips a length and that many bytes; whether they were there, for the length may say null.
-    fn skip_field(&mut self) -> Result<bool, BatchError> {
-        match self.length()? {
-            Some(length) => self.skip(length).map(|()| true),
-            None => Ok(false),
-        }
-    }
-
-    fn length(&mut self) -> Result<Option<u64>, BatchError> {
-        Ok(u64::try_from(self.varint_32()?).ok())
-    }
-
-    fn varint_32(&mut self) -> Result<i32, BatchError> {
-        i32::try_from(self.varint_64()?).map_err(|_| invalid("a number does not fit its field"))
-    }
-
-    fn varint_64(&mut self) -> Result<i64, BatchError> {
-        let buffer = self.fill()?;
-        if let Some((value, len)) = varint::read_i64(buffer) {
-            self.take(len)?;
-            return Ok(value);
-        }
-        self.varint_across_buffers()
-    }
-
     /// The slow way, where a number lies across the end of a buffer.
     #[cold]
-    fn varint_across_buffers(&mut self) -> Result<i64, BatchError> {
+    fn number_across_buffers(&mut self) -> Result<i64, BatchError> {
         let mut bytes = [0; MAX_VARINT_LEN];
         for place in &mut bytes {
             let Some(&byte) = self.fill()?.first() else { return Err(cut_short()) };
@@ -129,6 +137,37 @@ impl<R: BufRead> Walk<R> {
             .map(|(value, _)| value)
             .ok_or_else(|| invalid("a number is too long"))
     }
+}
+
+impl<R: BufRead> Source for Walk<R> {
+    fn number(&mut self) -> Result<i64, BatchError> {
+        if let Some((value, len)) = varint::read_i64(self.fill()?) {
+            self.take(len)?;
+            return Ok(value);
+        }
+        self.number_across_buffers()
+    }
+
+    fn skip(&mut self, mut len: u64) -> Result<(), BatchError> {
+        while len > 0 {
+            let there = self.fill()?.len();
+            if there == 0 {
+                return Err(cut_short());
+            }
+            let step = there.min(usize::try_from(len).unwrap_or(usize::MAX));
+            self.take(step)?;
+            len -= step as u64;
+        }
+        Ok(())
+    }
+}
+
+fn to_i32(number: i64) -> Result<i32, BatchError> {
+    i32::try_from(number).map_err(|_| invalid("a number does not fit its field"))
+}
+
+fn wrong_length() -> BatchError {
+    invalid("a record's length is not that of its fields")
 }
 
 fn invalid(what: &str) -> BatchError {

@@ -79,7 +79,7 @@ fn open_store(id: u64, world: &World) -> Result<LogStore, Box<dyn std::error::Er
         ..LogStoreOptions::default()
     };
     let disk = Arc::new(machine.disk.clone());
-    let store = LogStore::open(options, disk, Arc::new(machine.kv.clone()))?;
+    let store = LogStore::open(options, disk, machine.kv.clone())?;
     let writer = store.clone();
     cluster::testing::spawn(async move {
         loop {

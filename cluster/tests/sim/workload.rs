@@ -86,12 +86,7 @@ pub async fn produce(world: Arc<World>, producer: i64) {
         let count = rng.random_range(1..=3);
         let base_offset = deliver(&world, producer, sequence, count).await;
         world.trace(format!("{producer}:{sequence} at {base_offset}"));
-        let mut state = world.state();
-        state.acked.push(Acked { producer, sequence, base_offset });
-        if state.healing {
-            *state.acked_since_healing.entry(producer).or_default() += 1;
-        }
-        drop(state);
+        world.on_acked(Acked { producer, sequence, base_offset });
         sequence += count;
         tokio::time::sleep(Duration::from_millis(rng.random_range(1..30))).await;
     }
@@ -124,8 +119,7 @@ pub async fn delete_records(world: Arc<World>) {
         let advanced = leader.advance_log_start(Offset(offset));
         if let Ok(Ok(offset)) = tokio::time::timeout(PATIENCE, advanced).await {
             world.trace(format!("log starts at {offset}"));
-            let mut state = world.state();
-            state.log_start_acked = state.log_start_acked.max(offset.0);
+            world.on_log_start(offset.0);
         }
     }
 }

@@ -16,10 +16,9 @@ pub const TOPIC: TopicId = TopicId(Uuid::from_u128(7));
 pub const PARTITION: PartitionId = PartitionId(0);
 
 /// A machine's disks, which survive it.
-#[derive(Clone)]
 pub struct Machine {
     pub disk: SimDisk,
-    pub kv: MemoryKv,
+    pub kv: Arc<MemoryKv>,
 }
 
 /// A batch that was acknowledged.
@@ -55,7 +54,7 @@ impl World {
     pub fn new(seed: u64) -> Arc<World> {
         let machine = |id: u64| Machine {
             disk: SimDisk::new(seed.wrapping_mul(31).wrapping_add(id)),
-            kv: MemoryKv::new(),
+            kv: Arc::new(MemoryKv::new()),
         };
         Arc::new(World {
             seed,
@@ -74,6 +73,19 @@ impl World {
             println!("{at:?} {event}");
         }
         self.state().trace.push(format!("{at:?} {event}"));
+    }
+
+    pub fn on_acked(&self, acked: Acked) {
+        let mut state = self.state();
+        state.acked.push(acked);
+        if state.healing {
+            *state.acked_since_healing.entry(acked.producer).or_default() += 1;
+        }
+    }
+
+    pub fn on_log_start(&self, offset: i64) {
+        let mut state = self.state();
+        state.log_start_acked = state.log_start_acked.max(offset);
     }
 
     pub fn running(&self) -> Vec<(u64, Arc<Cluster>)> {

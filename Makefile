@@ -35,13 +35,13 @@ test: setup ## Everything that CI runs.
 check: setup ## The gate before a commit: format, lints, unit and tidy tests, documentation.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
-	$(CARGO) test $(WORKSPACE) --lib --bins --test tidy
+	$(CARGO) test $(WORKSPACE) --lib --bins --test tidy --test docs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(WORKSPACE) --no-deps
 
 fix: setup ## Format, apply clippy's suggestions, rewrite expectations and generated documents.
 	$(CARGO) fmt --all
 	$(CARGO) clippy $(WORKSPACE) --all-targets --fix --allow-dirty --allow-staged
-	UPDATE_EXPECT=1 $(CARGO) test $(WORKSPACE) --lib --bins --test tidy
+	UPDATE_EXPECT=1 $(CARGO) test $(WORKSPACE) --lib --bins --test tidy --test docs
 
 it: setup ## Integration tests: the real binary, through the wire. T= filters.
 	$(CARGO) test $(WORKSPACE) --test it -- $(T)
@@ -50,10 +50,11 @@ crash: setup ## kill -9 at random points: LOOPS=100, then restart times at BIG_G
 	LOOPS=$(or $(LOOPS),100) BIG_GB=$(or $(BIG_GB),10) \
 		$(CARGO) test $(WORKSPACE) --test crash -- --nocapture --test-threads=1
 
-sim: ## Seeded simulation of the cluster: ITERATIONS=200 seeds, or one SEED=.
+sim: ## Seeded simulation of the cluster: ITERATIONS=200 seeds, or SEED= replays one twice.
 	RUSTFLAGS="--cfg tokio_unstable" CARGO_TARGET_DIR=$(SIM_TARGET_DIR) \
-		SEED=$(SEED) ITERATIONS=$(or $(ITERATIONS),200) \
-		$(CARGO) test --release --locked --no-default-features -p cluster -- --nocapture sim
+		$(if $(SEED),SEED=$(SEED),ITERATIONS=$(or $(ITERATIONS),200)) \
+		$(CARGO) test --release --locked -p cluster --no-default-features --features sim \
+		--test sim
 
 fuzz: setup ## Fuzz targets on the stable toolchain, FUZZ_SECONDS=60 each. T= names one.
 	CARGO_TARGET_DIR=$(TARGET_DIR) protocol/fuzz/run $(or $(FUZZ_SECONDS),60) $(T)

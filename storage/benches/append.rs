@@ -1,7 +1,7 @@
 //! Append, read and recovery through the store, on a real disk: MB/s and CPU seconds per GB, bytes
 //! written per byte appended, time to open.
 //!
-//! `cargo bench -p storage --bench append -- [MIB]`; `DIR` chooses the directory. Built with the
+//! `cargo bench -p storage --bench append -- [MIB [ONLY THIS BATCH SIZE]]`; `DIR` chooses the directory. Built with the
 //! `rocksdb` feature it measures what production runs, without it the index in memory.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
@@ -24,11 +24,15 @@ const GROUPS: u64 = 12;
 const IN_FLIGHT: usize = 4;
 
 fn main() {
-    let megabytes: u64 =
-        std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(512);
+    let numbers: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let megabytes = numbers.first().copied().unwrap_or(512);
     let dir = std::env::var("DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
+    let dir = dir.join("highwater-bench");
+    if std::env::args().any(|argument| argument == "fill-and-die") {
+        fill_and_die(megabytes, &dir);
+    }
     println!("{megabytes} MiB each, {GROUPS} groups, in {}", dir.display());
-    for (batch_bytes, round_bytes) in [
+    for (batch_bytes, entry_bytes) in [
         (100, 16 << 10),
         (100, 1 << 20),
         (1 << 10, 1 << 20),
@@ -36,20 +40,51 @@ fn main() {
         (16 << 10, 1 << 20),
         (1 << 20, 1 << 20),
     ] {
+        if numbers.get(1).is_some_and(|only| *only != batch_bytes as u64) {
+            continue;
+        }
         for durability in [Durability::Os, Durability::Fsync] {
             // Small batches cost more time a byte: a part of the bytes tells as much.
             let scale = if batch_bytes < 1 << 10 { 8 } else { 1 };
-            let bench =
-                Bench { batch_bytes, round_bytes, durability, bytes: (megabytes << 20) / scale };
-            bench.run(&dir.join("highwater-bench"));
+            let bytes = (megabytes << 20) / scale;
+            Bench { batch_bytes, entry_bytes, durability, bytes }.run(&dir);
         }
     }
+    measure_start(megabytes, &dir);
+}
+
+/// Time to open after the process died in the middle of its work.
+fn measure_start(megabytes: u64, dir: &Path) {
+    let _ = std::fs::remove_dir_all(dir);
+    std::fs::create_dir_all(dir).expect("a directory for the bench");
+    let program = std::env::current_exe().expect("this program");
+    let status = std::process::Command::new(program)
+        .arg(megabytes.to_string())
+        .arg("fill-and-die")
+        .status()
+        .expect("a child process");
+    println!("start after {megabytes} MiB and a sudden end ({status})");
+    for _ in 0..2 {
+        let started = Instant::now();
+        let store = open(dir);
+        println!("    opened in {:?}: {:?}", started.elapsed(), store.stats());
+        store.close().expect("close");
+    }
+    let _ = std::fs::remove_dir_all(dir);
+}
+
+fn fill_and_die(megabytes: u64, dir: &Path) -> ! {
+    let (batch_bytes, entry_bytes, durability) = (16 << 10, 64 << 10, Durability::Os);
+    let bench = Bench { batch_bytes, entry_bytes, durability, bytes: megabytes << 20 };
+    let store = open(dir);
+    bench.append(&store);
+    std::process::abort();
 }
 
 struct Bench {
     batch_bytes: usize,
     /// What one entry of a group holds.
-    round_bytes: usize,
+    entry_bytes: usize,
     durability: Durability,
     bytes: u64,
 }
@@ -60,7 +95,7 @@ impl Bench {
         std::fs::create_dir_all(dir).expect("a directory for the bench");
         println!(
             "batches of {} B, entries of {} B, {:?}",
-            self.batch_bytes, self.round_bytes, self.durability
+            self.batch_bytes, self.entry_bytes, self.durability
         );
         let store = open(dir);
         let before = usage();
@@ -96,7 +131,7 @@ impl Bench {
     /// Appends until all bytes are in; how many that was.
     fn append(&self, store: &LogStore) -> u64 {
         let batches = self.batches();
-        let per_entry = (self.round_bytes / self.batch_bytes).max(1);
+        let per_entry = (self.entry_bytes / self.batch_bytes).max(1);
         let logs: Vec<_> = (0..GROUPS).map(|group| store.group(GroupId(group))).collect();
         let (sender, receiver) = mpsc::channel::<Result<(), StorageError>>();
         let (mut bytes, mut index, mut in_flight) = (0, 0, 0);

@@ -481,3 +481,6 @@ fn finish(mut header: RecordHeader, payload: Vec<u8>) -> (RecordHeader, Bytes) {
     header.payload_crc = crc32c::crc32c(&payload);
     (header, Bytes::from(payload))
 }
+
+#[cfg(test)]
+mod tests;

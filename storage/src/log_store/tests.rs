@@ -483,3 +483,21 @@ fn the_writers_thread_does_what_stepping_does() {
     drop((log, store));
     assert_eq!(read_offsets(&machine.open().group(G), 0, everything()).len(), 100);
 }
+
+#[test]
+fn a_group_that_nobody_uses_is_small() {
+    assert!(size_of::<state::Group>() <= 640, "{}", size_of::<state::Group>());
+    let machine = Machine::new(options());
+    let store = machine.open();
+    for group in 0..200 {
+        let log = store.group(GroupId(group));
+        append(&log, vec![batches(id(1, 0), vec![produced(4, 0, 2)])]);
+    }
+    run(&store);
+    store.idle();
+    for group in 0..200 {
+        let log = store.group(GroupId(group));
+        let state = log.group.lock();
+        assert_eq!((state.recent.capacity(), state.row.terms.starts().len()), (0, 1));
+    }
+}

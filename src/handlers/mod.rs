@@ -2,8 +2,8 @@
 //! it, so that what is advertised is what is implemented.
 //!
 //! A handler's file has `pub const SPEC: ApiSpec` and
-//! `pub async fn handle(&Arc<Services>, &RequestContext, XxxRequest) -> Reply`; its row in [`TABLE`]
-//! is all that is needed for it to be served, advertised, measured and documented.
+//! `pub async fn handle(&Arc<Services>, &RequestContext, XxxRequest) -> Reply`; its row in
+//! [`TABLE`] is all that is needed for it to be served, advertised, measured and documented.
 
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ pub mod describe_configs;
 pub mod describe_log_dirs;
 pub mod describe_topic_partitions;
 pub mod fetch;
+pub mod find_coordinator;
 pub mod incremental_alter_configs;
 pub mod init_producer_id;
 pub mod list_offsets;
@@ -124,6 +125,7 @@ table! {
     fetch: Fetch,
     list_offsets: ListOffsets,
     metadata: Metadata,
+    find_coordinator: FindCoordinator,
     api_versions: ApiVersions,
     create_topics: CreateTopics,
     delete_topics: DeleteTopics,

@@ -6,6 +6,7 @@
 
 mod api_versions;
 mod configs;
+mod coordinators;
 mod delete_records;
 mod disk_full;
 mod fetch;

@@ -52,3 +52,7 @@ pub const SPACE_CHECK_BYTES: u64 = 4 << 20;
 
 /// A batch is decompressed into no more than this when a time is looked up in it.
 pub const DECOMPRESSED_BATCH_BYTES: usize = 256 << 20;
+
+/// Unsynced journal bytes after which the system is asked to begin writing them, so that the sync
+/// of a full file does not hold up the writer.
+pub const WRITEBACK_BYTES: u64 = 8 << 20;

@@ -174,6 +174,21 @@ impl DiskFile for RealFile {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    fn start_writeback(&self, position: u64, len: u64) {
+        use std::os::fd::AsRawFd;
+        let (Ok(position), Ok(len)) = (position.try_into(), len.try_into()) else { return };
+        // SAFETY: a call without pointers, on a descriptor that `self.file` keeps open.
+        unsafe {
+            libc::sync_file_range(
+                self.file.as_raw_fd(),
+                position,
+                len,
+                libc::SYNC_FILE_RANGE_WRITE,
+            );
+        }
+    }
+
     fn will_need(&self, position: u64, len: u64) {
         let _ = rustix::fs::fadvise(&self.file, position, len.try_into().ok(), Advice::WillNeed);
     }

@@ -73,6 +73,10 @@ pub trait DiskFile: Send + Sync + Debug {
     /// Makes the file take `len` bytes on the disk (`fallocate`), so that removing it frees them.
     fn allocate(&self, len: u64) -> Result<()>;
 
+    /// Asks the system to begin writing this range to the disk, without waiting for it, so that a
+    /// later sync finds little left to do. Never fails, promises nothing.
+    fn start_writeback(&self, _position: u64, _len: u64) {}
+
     /// Tells the system that this range is about to be read (`POSIX_FADV_WILLNEED`). Never fails.
     fn will_need(&self, position: u64, len: u64);
 

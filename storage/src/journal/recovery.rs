@@ -168,13 +168,13 @@ impl<'a> Replay<'a> {
                 }
                 // What the system has may not be on the disk yet; from here on it counts as that.
                 file.sync_data()?;
-                ActiveFile { number, file, position: end, synced: end }
+                ActiveFile::synced_at(number, file, end)
             }
             None => {
                 let number = self.start.file;
                 let file = file::create(self.disk, number)?;
                 self.indexer.add_file(number);
-                ActiveFile { number, file, position: FIRST_RECORD, synced: FIRST_RECORD }
+                ActiveFile::synced_at(number, file, FIRST_RECORD)
             }
         };
         let end = Place { file: active.number, position: active.position as u32 };

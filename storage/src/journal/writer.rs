@@ -19,7 +19,7 @@ use crate::StorageError;
 use crate::disk::DiskFile;
 use crate::index::indexer::Indexer;
 use crate::index::rows::Place;
-use crate::limits::ROUND_BYTES;
+use crate::limits::{ROUND_BYTES, WRITEBACK_BYTES};
 use crate::log_store::shared::Shared;
 use crate::log_store::state::Group;
 use crate::log_store::{Completion, Durability};
@@ -35,9 +35,25 @@ pub(crate) struct ActiveFile {
     pub(crate) position: u64,
     /// Up to where it is known to be synced.
     pub(crate) synced: u64,
+    /// Up to where it was synced or the system was asked to begin.
+    pub(crate) writeback: u64,
 }
 
 impl ActiveFile {
+    /// A file of which everything up to `position` is synced.
+    pub(crate) fn synced_at(number: u32, file: Arc<dyn DiskFile>, position: u64) -> ActiveFile {
+        ActiveFile { number, file, position, synced: position, writeback: position }
+    }
+
+    /// Keeps what a later sync has to write small.
+    fn start_writeback(&mut self) {
+        let len = self.position - self.writeback;
+        if len >= WRITEBACK_BYTES {
+            self.file.start_writeback(self.writeback, len);
+            self.writeback = self.position;
+        }
+    }
+
     fn place(&self) -> Place {
         Place { file: self.number, position: self.position as u32 }
     }
@@ -261,7 +277,7 @@ impl Writer {
         let number = self.active.number + 1;
         let file = file::create(&*self.shared.disk, number)?;
         self.shared.files.insert(number, file.clone());
-        self.active = ActiveFile { number, file, position: FIRST_RECORD, synced: FIRST_RECORD };
+        self.active = ActiveFile::synced_at(number, file, FIRST_RECORD);
         self.indexer.add_file(number);
         self.indexer.set_synced(self.active.place());
         self.shared.stats.set_files(self.indexer.files.len());
@@ -326,6 +342,7 @@ impl Writer {
         // A failed sync is final: the kernel may have dropped the pages.
         self.active.file.sync_data().map_err(|error| StorageError::Io(format!("sync: {error}")))?;
         self.active.synced = self.active.position;
+        self.active.writeback = self.active.position;
         self.indexer.set_synced(self.active.place());
         Ok(())
     }
@@ -368,6 +385,7 @@ impl Writer {
             }
         }
         let result = if needs_sync { self.sync_or_stop() } else { Ok(()) };
+        self.active.start_writeback();
         for done in durable {
             done(result.clone());
         }

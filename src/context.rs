@@ -35,7 +35,8 @@ pub struct RequestContext {
     pub client_id: Option<String>,
     /// Name of the listener it came in by: decides which host and port it is told.
     pub listener: Arc<str>,
-    /// The local address of the connection: what is advertised where only a wildcard was configured.
+    /// The local address of the connection: what is advertised where only a wildcard was
+    /// configured.
     pub local_address: std::net::SocketAddr,
     /// The client.
     pub peer_address: std::net::SocketAddr,

@@ -23,7 +23,7 @@ pub fn documents() -> [(&'static str, String); 3] {
     [
         ("docs/COMPATIBILITY.md", compatibility()),
         ("docs/CONFIG.md", config()),
-        ("docs/METRICS.md", metrics()),
+        ("docs/METRICS.md", metric_list()),
     ]
 }
 
@@ -120,7 +120,7 @@ fn dynamic_name(dynamic: Dynamic) -> &'static str {
     }
 }
 
-fn metrics() -> String {
+fn metric_list() -> String {
     let mut text = format!(
         "# Metrics\n\n{GENERATED}\n\
          In Prometheus' text format at `/metrics` of `highwater.http.listener`. A series appears \

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use storage::log_store::LogStore;
+use storage::log_store::{LogStore, StoreStats};
 
 use crate::context::Services;
 
@@ -26,6 +26,12 @@ impl Readiness {
         self.serving.store(serving, Ordering::Release);
     }
 
+    /// What the store has counted.
+    #[must_use]
+    pub fn store_stats(&self) -> StoreStats {
+        self.store.stats()
+    }
+
     /// Whether a produce would succeed.
     ///
     /// # Errors
@@ -36,6 +42,9 @@ impl Readiness {
         }
         if let Some(why) = self.store.stopped() {
             return Err(format!("the store has stopped: {why}"));
+        }
+        if self.store.stats().is_full {
+            return Err("the disk is full".to_owned());
         }
         if services.cluster.controller().is_none() {
             return Err("the metadata log has no leader".to_owned());

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use storage::log_store::StoreStats;
 use tokio::sync::Notify;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -96,7 +97,31 @@ metrics_table! {
     SENDFILE_COLD = "highwater_sendfile_cold_total" Counter []
         "Times that records were not in the page cache and were read ahead off the request path.";
     RECORD_BYTES_COPIED = "highwater_record_bytes_copied_total" Counter []
-        "Record bytes copied in user space between socket and store: 0 but for a defect.";
+        "Record bytes copied in memory between socket and journal: 0 but for a defect.";
+    APPENDED_BYTES = "highwater_appended_bytes_total" Counter []
+        "Bytes of appended entries, records above all.";
+    JOURNAL_BYTES = "highwater_journal_bytes_total" Counter []
+        "Bytes written to the journal.";
+    JOURNAL_WRITES = "highwater_journal_writes_total" Counter []
+        "Writes to the journal; each takes everything that waits.";
+    JOURNAL_SYNCS = "highwater_journal_syncs_total" Counter []
+        "Syncs of the journal.";
+    JOURNAL_FILES = "highwater_journal_files" Gauge []
+        "Files of the journal.";
+    JOURNAL_LIVE_BYTES = "highwater_journal_live_bytes" Gauge []
+        "Bytes of the journal that are not deleted.";
+    INDEX_BYTES = "highwater_index_bytes_total" Counter []
+        "Bytes of keys and values written to the index.";
+    CHECKPOINTS = "highwater_checkpoints_total" Counter []
+        "Times that the index was flushed, so that a start need not replay what is older.";
+    TAIL_BYTES = "highwater_tail_bytes" Gauge []
+        "Record bytes that are kept in memory for readers near the end of their partition.";
+    QUEUED_BYTES = "highwater_journal_queued_bytes" Gauge []
+        "Bytes that wait to be written to the journal.";
+    DISK_FULL = "highwater_disk_full" Gauge []
+        "1 while appends are refused because the disk has no room, else 0.";
+    FETCH_SESSIONS = "highwater_fetch_sessions" Gauge []
+        "Incremental fetch sessions that are open.";
     TOPICS = "highwater_topics" Gauge []
         "Topics of the cluster.";
     PARTITIONS = "highwater_partitions" Gauge []
@@ -152,7 +177,6 @@ fn describe() {
         }
     }
     metrics::gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1);
-    RECORD_BYTES_COPIED_COUNTER.increment(0);
 }
 
 /// The metrics of one API.
@@ -236,8 +260,6 @@ static SENDFILE_BYTES_COUNTER: LazyLock<Counter> =
     LazyLock::new(|| metrics::counter!(SENDFILE_BYTES));
 static SENDFILE_COLD_COUNTER: LazyLock<Counter> =
     LazyLock::new(|| metrics::counter!(SENDFILE_COLD));
-static RECORD_BYTES_COPIED_COUNTER: LazyLock<Counter> =
-    LazyLock::new(|| metrics::counter!(RECORD_BYTES_COPIED));
 
 /// Counts bytes that `sendfile` sent.
 pub fn sendfile_bytes(bytes: usize) {
@@ -250,7 +272,7 @@ pub fn sendfile_cold() {
 }
 
 /// What is looked up when `/metrics` is asked for, rather than kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ScrapedValues {
     /// See the metric of that name.
     pub request_bytes_in_flight: i64,
@@ -260,19 +282,40 @@ pub struct ScrapedValues {
     pub partitions: usize,
     /// See the metric of that name.
     pub ready: bool,
+    /// See the metric of that name.
+    pub fetch_sessions: usize,
+    /// What the store has counted.
+    pub store: StoreStats,
 }
 
 /// Brings up to date what is looked up rather than kept.
-pub fn set_scraped(values: ScrapedValues) {
+pub fn set_scraped(values: &ScrapedValues) {
     metrics::gauge!(REQUEST_BYTES_IN_FLIGHT).set(values.request_bytes_in_flight as f64);
     metrics::gauge!(TOPICS).set(values.topics as f64);
     metrics::gauge!(PARTITIONS).set(values.partitions as f64);
-    metrics::gauge!(READY).set(if values.ready { 1.0 } else { 0.0 });
+    metrics::gauge!(READY).set(f64::from(u8::from(values.ready)));
+    metrics::gauge!(FETCH_SESSIONS).set(values.fetch_sessions as f64);
+    set_store_stats(&values.store);
     if let Some(process) = process_usage() {
         metrics::gauge!(RESIDENT_MEMORY).set(process.resident_bytes as f64);
         metrics::gauge!(CPU_SECONDS).set(process.cpu_seconds);
         metrics::gauge!(OPEN_FILES).set(process.open_files as f64);
     }
+}
+
+fn set_store_stats(stats: &StoreStats) {
+    metrics::counter!(RECORD_BYTES_COPIED).absolute(stats.record_bytes_copied);
+    metrics::counter!(APPENDED_BYTES).absolute(stats.appended_bytes);
+    metrics::counter!(JOURNAL_BYTES).absolute(stats.journal_bytes);
+    metrics::counter!(JOURNAL_WRITES).absolute(stats.round_count);
+    metrics::counter!(JOURNAL_SYNCS).absolute(stats.sync_count);
+    metrics::gauge!(JOURNAL_FILES).set(stats.journal_file_count as f64);
+    metrics::gauge!(JOURNAL_LIVE_BYTES).set(stats.live_bytes as f64);
+    metrics::counter!(INDEX_BYTES).absolute(stats.index_bytes);
+    metrics::counter!(CHECKPOINTS).absolute(stats.checkpoint_count);
+    metrics::gauge!(TAIL_BYTES).set(stats.tail_bytes as f64);
+    metrics::gauge!(QUEUED_BYTES).set(stats.queued_bytes as f64);
+    metrics::gauge!(DISK_FULL).set(f64::from(u8::from(stats.is_full)));
 }
 
 struct ProcessUsage {

@@ -81,9 +81,9 @@ pub struct ConfigValue {
 }
 
 impl BrokerConfig {
-    /// Reads `server.properties` (if given), then the environment (`KAFKA_X_Y` and `KAFKA_CFG_X_Y`),
-    /// then overrides (`key=value`); the last one counts. Returns the keys that nobody knows, too.
-    /// An error names the key, the value and what is allowed.
+    /// Reads `server.properties` (if given), then the environment (`KAFKA_X_Y` and
+    /// `KAFKA_CFG_X_Y`), then overrides (`key=value`); the last one counts. Returns the keys that
+    /// nobody knows, too. An error names the key, the value and what is allowed.
     pub fn load(
         file: Option<&Path>,
         environment: &[(String, String)],

@@ -147,6 +147,16 @@ pub fn topic(name: &str) -> Option<&'static Definition> {
     INDEX.get(name).copied()
 }
 
+/// The row of the topic's key that has its default from this key of the broker. Of several keys
+/// that say the same in other units only the first can be changed while the broker runs.
+#[must_use]
+pub fn topic_inheriting(broker_key: &str) -> Option<&'static Definition> {
+    static INDEX: LazyLock<HashMap<&str, &Definition>> = LazyLock::new(|| {
+        rows(Scope::Topic).filter_map(|row| Some((*row.synonyms.first()?, row))).collect()
+    });
+    INDEX.get(broker_key).copied()
+}
+
 /// All rows of a scope.
 pub fn rows(scope: Scope) -> impl Iterator<Item = &'static Definition> {
     TABLE.iter().filter(move |section| section.scope == scope).flat_map(|section| section.rows)
@@ -302,10 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn synonyms_are_keys_of_the_broker() {
+    fn synonyms_are_keys_of_the_broker_and_only_the_first_can_change() {
         for row in rows(Scope::Topic) {
-            for synonym in row.synonyms {
-                assert!(broker(synonym).is_some(), "{synonym}");
+            for (index, synonym) in row.synonyms.iter().enumerate() {
+                let synonym = broker(synonym).expect("it is a key");
+                assert!(index == 0 || synonym.dynamic == Dynamic::ReadOnly, "{}", synonym.name);
+                assert!(index > 0 || topic_inheriting(synonym.name) == Some(row));
             }
         }
     }

@@ -8,7 +8,7 @@ use cluster::metadata::MetadataImage;
 use storage::log_store::Durability;
 
 use super::broker::BrokerConfig;
-use super::definitions::{self, Definition, Scope};
+use super::definitions::{self, Definition};
 use super::value::{as_i64, check, elements};
 
 /// A topic's configuration, resolved and typed.
@@ -72,12 +72,12 @@ impl TopicConfig {
         broker: &BrokerConfig,
     ) -> TopicConfig {
         let mut config = broker.topic_defaults.clone();
-        if !image.broker_configs.is_empty() {
-            for row in definitions::rows(Scope::Topic) {
-                let inherited =
-                    inherited(row, |key| broker.effective(image, key).map(str::to_owned));
-                if let Some(value) = inherited {
-                    config.set(row.name, &value);
+        // Produce asks for every request, so only what is set is looked at.
+        for scope in [None, Some(broker.node_id)] {
+            let Some(set) = image.broker_configs.get(&scope) else { continue };
+            for (key, value) in set {
+                if let Some(row) = definitions::topic_inheriting(key) {
+                    config.set(row.name, value);
                 }
             }
         }

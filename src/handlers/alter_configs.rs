@@ -18,7 +18,11 @@ use crate::context::{RequestContext, Services};
 /// - 1: throttling does not delay the answer (KIP-219)
 /// - 2: flexible
 pub const SPEC: ApiSpec = ApiSpec {
-    gaps: &["Groups, client metrics and loggers cannot be configured."],
+    gaps: &[
+        "Groups, client metrics and loggers cannot be configured.",
+        "Listeners, limits on connections and producer.id.expiration.ms are read at start only.",
+        "Unknown broker keys, which Kafka keeps for plugins, are refused.",
+    ],
     stage: Stage::Partial,
     ..ApiSpec::new(ApiKey::AlterConfigs, 0..=2)
 };

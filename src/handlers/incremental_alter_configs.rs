@@ -19,7 +19,11 @@ use crate::context::{RequestContext, Services};
 /// - 0: the first
 /// - 1: flexible
 pub const SPEC: ApiSpec = ApiSpec {
-    gaps: &["Groups, client metrics and loggers cannot be configured."],
+    gaps: &[
+        "Groups, client metrics and loggers cannot be configured.",
+        "Listeners, limits on connections and producer.id.expiration.ms are read at start only.",
+        "Unknown broker keys, which Kafka keeps for plugins, are refused.",
+    ],
     stage: Stage::Partial,
     ..ApiSpec::new(ApiKey::IncrementalAlterConfigs, 0..=1)
 };

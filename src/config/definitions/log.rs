@@ -192,6 +192,5 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("Replicas that must have a batch before acks=all is answered."),
     int("producer.id.expiration.ms", Some("86400000"))
         .at_least(1)
-        .cluster_wide()
         .doc("How long the state of an idempotent producer is kept after its last batch."),
 ];

@@ -25,10 +25,8 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("Listeners that open before metadata are loaded; all open at once here."),
     string("inter.broker.listener.name", None).doc("Listener that brokers use among themselves."),
     string("listener.security.protocol.map", Some(PROTOCOL_MAP))
-        .per_broker()
         .doc("Security protocol of each listener name."),
     list("listeners", Some("PLAINTEXT://:9092"))
-        .per_broker()
         .doc("Addresses to listen on, each with a name; an empty host is every address."),
     int("max.connection.creation.rate", Some("2147483647"))
         .at_least(0)
@@ -37,11 +35,9 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("New connections per second that the broker accepts."),
     int("max.connections", Some("2147483647"))
         .at_least(0)
-        .cluster_wide()
         .doc("Connections that may be open at a time; beyond it the broker stops accepting."),
     int("max.connections.per.ip", Some("2147483647"))
         .at_least(0)
-        .cluster_wide()
         .doc("Connections that one address may have open; further ones are closed."),
     string("max.connections.per.ip.overrides", Some(""))
         .cluster_wide()

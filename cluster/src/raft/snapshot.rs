@@ -20,6 +20,8 @@ use super::type_config::{LogId, StoredMembership, TypeConfig, entry_id, log_id};
 const SNAPSHOT_KEY: &[u8] = b"snapshot";
 const MEMBERSHIPS_KEY: &[u8] = b"memberships";
 
+type Saved = tokio::sync::oneshot::Receiver<Result<(), StorageError>>;
+
 pub(super) type SnapshotMeta = SnapshotMetaOf<TypeConfig>;
 
 /// A snapshot, its meta data and its content.
@@ -86,11 +88,16 @@ impl Snapshot {
         frame(&record, &self.data)
     }
 
-    /// Returns once it is durable.
-    pub(super) async fn save(&self, log: &GroupLog) -> Result<(), StorageError> {
+    /// Queues it for the journal; resolves once it is durable.
+    pub(super) fn begin_save(&self, log: &GroupLog) -> Result<Saved, StorageError> {
         let (done, saved) = waiter();
         log.put_state(SNAPSHOT_KEY, self.encode()?, done)?;
-        wait(saved).await
+        Ok(saved)
+    }
+
+    /// Returns once it is durable.
+    pub(super) async fn save(&self, log: &GroupLog) -> Result<(), StorageError> {
+        wait(self.begin_save(log)?).await
     }
 }
 

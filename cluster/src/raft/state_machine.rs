@@ -51,7 +51,6 @@ impl StateMachine {
     ) -> Result<StateMachine, StorageError> {
         let mut state = State { applied: None, memberships: load_memberships(&log)? };
         let snapshot = Snapshot::load(&log)?;
-        let log_state = log.log_state();
         let this = StateMachine { log, machine, state: Arc::default() };
         let is_partition = this.machine.image().is_none();
         if let Some(snapshot) = &snapshot {
@@ -59,11 +58,14 @@ impl StateMachine {
             if state.memberships.is_empty() {
                 state.memberships.push(snapshot.meta.last_membership.clone());
             }
-            if !is_partition {
-                this.machine.restore(&snapshot.data)?;
+            match &snapshot.meta.last_log_id {
+                Some(id) if is_partition => this.install_partition(id, &snapshot.data).await?,
+                None if is_partition => {}
+                _ => this.machine.restore(&snapshot.data)?,
             }
         }
         if is_partition {
+            let log_state = this.log.log_state();
             state.applied = state.applied.max(log_state.last_purged.map(log_id));
             if single_voter && !state.memberships.is_empty() {
                 state.applied = log_state.last.map(log_id);
@@ -177,20 +179,23 @@ impl StateMachine {
         Ok(())
     }
 
+    /// The snapshot goes to the journal before the log is cut: a crash between the two is made
+    /// good at the next start, and a cut log is never without the snapshot that stands for it.
     async fn install(&self, snapshot: &Snapshot) -> Result<(), StorageError> {
+        let saved = snapshot.begin_save(&self.log)?;
+        let memberships = vec![snapshot.meta.last_membership.clone()];
+        save_memberships(&self.log, &memberships)?;
         if let Some(id) = &snapshot.meta.last_log_id {
             match self.machine.image() {
                 Some(_) => self.machine.restore(&snapshot.data)?,
                 None => self.install_partition(id, &snapshot.data).await?,
             }
         }
-        {
-            let mut state = self.state.lock();
-            state.applied.clone_from(&snapshot.meta.last_log_id);
-            state.memberships = vec![snapshot.meta.last_membership.clone()];
-            save_memberships(&self.log, &state.memberships)?;
-        }
-        snapshot.save(&self.log).await
+        wait(saved).await?;
+        let mut state = self.state.lock();
+        state.applied.clone_from(&snapshot.meta.last_log_id);
+        state.memberships = memberships;
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use protocol::types::{
 };
 use storage::StorageError;
 use storage::disk::file::FileDisk;
+use storage::disk::sim::SimDisk;
 use storage::kv::memory::MemoryKv;
 use storage::log_store::{
     Durability, GroupId, LogStore, LogStoreOptions, ReadLimit, RecordSlice, Vote,
@@ -61,7 +62,10 @@ async fn open_store(dir: &Path) -> LogStore {
 }
 
 async fn start_with(dir: &Path, settings: ReplicaSettings) -> Broker {
-    let store = open_store(dir).await;
+    start_on(open_store(dir).await, settings).await
+}
+
+async fn start_on(store: LogStore, settings: ReplicaSettings) -> Broker {
     let clock = Arc::new(AtomicI64::new(1_000_000));
     let now = clock.clone();
     let options = ClusterOptions {
@@ -404,5 +408,33 @@ async fn the_metadata_log_goes_on_behind_its_snapshot() {
     let refused =
         broker.cluster.submit(MetadataCommand::DeleteTopic { id: TopicId(Uuid::from_u128(8)) });
     assert!(matches!(refused.await, Err(ClusterError::UnknownTopicId(_))));
+    broker.stop().await;
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_appends_until_there_is_room() {
+    let disk = SimDisk::new(1);
+    let options = LogStoreOptions { reserve_bytes: 0, ..LogStoreOptions::default() };
+    let store = LogStore::open(options, Arc::new(disk.clone()), Arc::new(MemoryKv::new()));
+    let broker = start_on(store.expect("a store"), settings()).await;
+    broker.create_topic(1).await;
+    let replica = broker.replica();
+    replica.append(produced(9, 0, 0, "a")).committed().await.expect("committed");
+    disk.set_capacity(Some(0));
+    for _ in 0..3 {
+        let refused = replica.append(produced(9, 0, 1, "b")).committed().await;
+        assert!(matches!(refused, Err(AppendError::Storage(StorageError::NoSpace(_)))));
+    }
+    assert_eq!(read_all(&replica), [(0, String::from("a"))], "reading goes on");
+    disk.set_capacity(None);
+    // The instance that the full disk stopped may still be the one that is asked.
+    let appended = loop {
+        match replica.append(produced(9, 0, 1, "b")).committed().await {
+            Err(AppendError::Storage(StorageError::NoSpace(_))) => tokio::task::yield_now().await,
+            other => break other.expect("there is room"),
+        }
+    };
+    assert_eq!(appended.base_offset, Offset(1));
+    assert_eq!(read_all(&replica), [(0, String::from("a")), (1, String::from("b"))]);
     broker.stop().await;
 }

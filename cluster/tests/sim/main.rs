@@ -27,12 +27,20 @@ fn main() -> ExitCode {
         println!("without RUSTFLAGS=\"--cfg tokio_unstable\" histories are not reproducible");
     }
     if let Some(seed) = number(CHILD) {
+        show_logs();
         run::run(seed);
         return ExitCode::SUCCESS;
     }
     match (number("SEED"), number("ITERATIONS")) {
         (Some(seed), None) => replay(seed),
         (first, iterations) => sweep(first.unwrap_or(1), iterations.unwrap_or(DEFAULT_ITERATIONS)),
+    }
+}
+
+/// What the machines log, as `RUST_LOG` asks for; nothing without it.
+fn show_logs() {
+    if let Ok(filter) = std::env::var("RUST_LOG") {
+        tracing_subscriber::fmt().with_env_filter(filter).without_time().init();
     }
 }
 

@@ -230,12 +230,33 @@ impl RecordHeader {
             return Err(RecordError::Short);
         }
         if self.kind == RecordKind::AppendBatches {
-            return decode_batches(payload.clone()).map(Payload::Batches);
+            return self.decode_batches(payload.clone()).map(Payload::Batches);
         }
         if crc32c::crc32c(payload) != self.payload_crc {
             return Err(RecordError::Payload);
         }
         self.decode_small(payload).ok_or(RecordError::Payload)
+    }
+
+    /// Offset and leader epoch lie outside of a batch's checksum: they are compared with what the
+    /// header says of the entry.
+    fn decode_batches(&self, mut payload: Bytes) -> Result<Vec<BatchMeta>, RecordError> {
+        let (mut batches, mut next_offset) = (Vec::new(), self.base_offset);
+        while !payload.is_empty() {
+            let batch = RecordBatch::split_from(&mut payload)
+                .ok()
+                .flatten()
+                .filter(|batch| batch.verify_crc().is_ok())
+                .ok_or(RecordError::Payload)?;
+            let header = batch.header();
+            let epoch_is_its_own = header.partition_leader_epoch.0 == self.term as i32;
+            if header.base_offset.0 != next_offset || !epoch_is_its_own {
+                return Err(RecordError::Payload);
+            }
+            next_offset = header.next_offset().0;
+            batches.push(BatchMeta::of(header));
+        }
+        Ok(batches)
     }
 
     fn decode_small(&self, payload: &[u8]) -> Option<Payload> {
@@ -283,19 +304,6 @@ pub enum Payload {
     GroupRemoved(u32),
     /// See there.
     GroupHead(Box<GroupHead>),
-}
-
-fn decode_batches(mut payload: Bytes) -> Result<Vec<BatchMeta>, RecordError> {
-    let mut batches = Vec::new();
-    while !payload.is_empty() {
-        let batch = RecordBatch::split_from(&mut payload)
-            .ok()
-            .flatten()
-            .filter(|batch| batch.verify_crc().is_ok())
-            .ok_or(RecordError::Payload)?;
-        batches.push(BatchMeta::of(batch.header()));
-    }
-    Ok(batches)
 }
 
 /// Where a group's log begins: everything that the entries before it would have told.

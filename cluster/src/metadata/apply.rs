@@ -19,7 +19,6 @@ pub struct MetadataDelta {
 
 /// Carries out one command. Refused commands leave the image as it was; so do commands that say
 /// what is so already.
-#[must_use]
 pub fn apply(
     image: &MetadataImage,
     command: &MetadataCommand,

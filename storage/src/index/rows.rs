@@ -399,7 +399,13 @@ impl GroupRow {
     }
 
     /// Everything behind `mark` went.
-    pub fn on_truncate(&mut self, mark: Mark) {
+    pub fn on_truncate(&mut self, mut mark: Mark) {
+        if mark.id.is_none() {
+            // Nothing is left and nothing was purged: the log begins at 0, whatever a rebuild had
+            // guessed from the first entry that it met.
+            mark = Mark { end_bytes: mark.end_bytes, ..Mark::ORIGIN };
+            self.start = mark;
+        }
         self.end = mark;
         self.terms.truncate_after(mark.id.map(|id| id.index));
         self.log_start = self.log_start.min(mark.next_offset);

@@ -43,12 +43,29 @@ struct Control {
     overlay: u64,
 }
 
-fn payload_bytes(entries: &[Entry]) -> u64 {
-    let of = |entry: &Entry| match &entry.body {
-        EntryBody::Batches(batches) => batches.iter().map(|batch| batch.size_in_bytes()).sum(),
-        EntryBody::Opaque { bytes, .. } => bytes.len(),
-    };
-    entries.iter().map(|entry| of(entry) as u64).sum()
+/// Bytes of the payloads. What may not be queued is refused here, before the group is locked and
+/// anything of it has changed.
+fn checked_payload_bytes(entries: &[Entry]) -> u64 {
+    let mut total = 0;
+    for (at, entry) in entries.iter().enumerate() {
+        let follows = entry.id.index == entries[0].id.index + at as u64;
+        assert!(follows, "entry {} does not follow on the one before it", entry.id.index);
+        let bytes = match &entry.body {
+            EntryBody::Batches(batches) => {
+                let whole = batches.iter().all(|batch| batch.header().last_offset_delta >= 0);
+                assert!(whole, "a batch of entry {} takes no offsets", entry.id.index);
+                batches.iter().map(|batch| batch.size_in_bytes()).sum::<usize>()
+            }
+            EntryBody::Opaque { kind, bytes } => {
+                assert!(*kind < 16, "an opaque kind is below 16");
+                bytes.len()
+            }
+        };
+        let fits = bytes <= crate::limits::RECORD_PAYLOAD_BYTES as usize;
+        assert!(fits, "entry {} is too large", entry.id.index);
+        total += bytes as u64;
+    }
+    total
 }
 
 impl GroupLog {
@@ -89,7 +106,7 @@ impl GroupLog {
     /// `NoSpace`, `Stopped` or `GroupGone`: nothing was taken in, and nothing is called.
     ///
     /// # Panics
-    /// If an index does not follow on from the one before it.
+    /// If an index does not follow on from the one before it, or an entry is none that may be.
     pub fn append(
         &self,
         entries: Vec<Entry>,
@@ -99,7 +116,7 @@ impl GroupLog {
     ) -> Result<(), StorageError> {
         let shared = self.shared();
         shared.check_stopped()?;
-        let bytes = payload_bytes(&entries);
+        let bytes = checked_payload_bytes(&entries);
         // Metadata commands (deletions above all), memberships and blank entries are small, and
         // live in the reserve.
         if entries.iter().any(|entry| matches!(entry.body, EntryBody::Batches(_))) {
@@ -109,7 +126,6 @@ impl GroupLog {
             shared.queue.wait_for_room();
         }
         let mut state = self.lock()?;
-        // Before the first batch with a producer the state costs nothing; behind it, it is kept.
         let entries = state.append(entries);
         let generation = self.group.generation();
         shared.stats.payload_bytes.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
@@ -220,23 +236,28 @@ impl GroupLog {
         Ok(self.shared().kv.get(ColumnFamily::State, &key)?.map(Bytes::from))
     }
 
-    /// Raises the log start offset (also to within an entry); never lowers it. Durable with the
-    /// next sync.
+    /// Raises the log start offset (also to within an entry); never lowers it.
     ///
     /// # Errors
     /// `Stopped`, `GroupGone`, or `OffsetOutOfRange` beyond the log's end.
-    pub fn set_log_start_offset(&self, offset: Offset) -> Result<(), StorageError> {
+    pub fn set_log_start_offset(
+        &self,
+        offset: Offset,
+        done: Completion,
+    ) -> Result<(), StorageError> {
         let mut state = self.lock()?;
         if offset.0 > state.row.end.next_offset {
             return Err(out_of_range(offset, &state));
         }
         if offset.0 <= state.row.log_start {
+            drop(state);
+            done(Ok(()));
             return Ok(());
         }
         state.row.log_start = offset.0;
         let record = log_start_record(self.group.id.0, offset.0);
         let payload = Payload::LogStart(offset.0);
-        self.queue(Control { record, payload, sync: false, overlay: 0 }, None);
+        self.queue(Control { record, payload, sync: true, overlay: 0 }, Some(done));
         Ok(())
     }
 

@@ -136,6 +136,8 @@ const RESERVE_FILE: &str = "reserve";
 pub(crate) struct Space {
     reserve_bytes: u64,
     refusing: AtomicBool,
+    /// A write met a full disk: what giving up the reserve file freed is no room for appends.
+    gave_up_reserve: AtomicBool,
     index_stuck: AtomicBool,
     since_check: AtomicU64,
     reserve: Mutex<Option<Arc<dyn DiskFile>>>,
@@ -148,6 +150,7 @@ impl Space {
         let space = Space {
             reserve_bytes: reserve_bytes.min(scaled),
             refusing: AtomicBool::new(false),
+            gave_up_reserve: AtomicBool::new(false),
             index_stuck: AtomicBool::new(false),
             since_check: AtomicU64::new(0),
             reserve: Mutex::new(None),
@@ -176,7 +179,17 @@ impl Space {
     pub(crate) fn refresh(&self, disk: &dyn Disk) {
         self.since_check.store(0, Ordering::Relaxed);
         let free = disk.free_bytes().unwrap_or(0);
-        self.refusing.store(free < self.reserve_bytes, Ordering::Relaxed);
+        let given_up = match self.gave_up_reserve.load(Ordering::Relaxed) {
+            true => limits::RESERVE_FILE_BYTES,
+            false => 0,
+        };
+        // Once refused, appends resume when there is room for some, not at the first free byte.
+        let slack = match self.refusing.load(Ordering::Relaxed) {
+            true => self.reserve_bytes / 2,
+            false => 0,
+        };
+        let needed = self.reserve_bytes + given_up + slack;
+        self.refusing.store(free < needed, Ordering::Relaxed);
         if self.reserve_bytes == 0 || free < 4 * (self.reserve_bytes + limits::RESERVE_FILE_BYTES) {
             return;
         }
@@ -188,12 +201,14 @@ impl Space {
                 .and_then(|file| file.allocate(limits::RESERVE_FILE_BYTES).map(|()| file))
                 .inspect_err(|error| tracing::debug!(%error, "no reserve file"))
                 .ok();
+            self.gave_up_reserve.store(false, Ordering::Relaxed);
         }
     }
 
     /// The disk is full: appends are refused from now on, the reserve file goes.
     pub(crate) fn on_full(&self, disk: &dyn Disk) {
         self.refusing.store(true, Ordering::Relaxed);
+        self.gave_up_reserve.store(true, Ordering::Relaxed);
         let mut reserve = self.reserve.lock();
         *reserve = None;
         let _ = disk.remove(RESERVE_FILE);

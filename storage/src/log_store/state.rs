@@ -249,11 +249,11 @@ impl GroupState {
 
     /// Takes in entries; they are readable from now on.
     pub(crate) fn append(&mut self, entries: Vec<Entry>) -> Vec<Arc<LogEntry>> {
+        if let (Some(first), Some(next)) = (entries.first(), self.row.next_index()) {
+            assert!(first.id.index == next, "entry {} cannot come as {next}", first.id.index);
+        }
         let mut queued = Vec::with_capacity(entries.len());
         for entry in entries {
-            if let Some(next) = self.row.next_index() {
-                assert!(entry.id.index == next, "entry {} cannot follow {next}", entry.id.index);
-            }
             let entry = Arc::new(place(entry, self.row.end));
             self.row.on_append(entry.row.mark(), entry.row.base_offset);
             if let Some(producers) = &mut self.producers {
@@ -325,10 +325,7 @@ impl GroupState {
 fn place(entry: Entry, before: Mark) -> LogEntry {
     let base_offset = before.next_offset;
     let (opaque_kind, batches, heads, bodies) = match entry.body {
-        EntryBody::Opaque { kind, bytes } => {
-            assert!(kind < 16, "an opaque kind is below 16");
-            (Some(kind), Vec::new(), Bytes::new(), vec![bytes])
-        }
+        EntryBody::Opaque { kind, bytes } => (Some(kind), Vec::new(), Bytes::new(), vec![bytes]),
         EntryBody::Batches(list) => {
             let mut metas = Vec::with_capacity(list.len());
             let mut heads = BytesMut::with_capacity(list.len() * HEAD);
@@ -353,13 +350,12 @@ fn place(entry: Entry, before: Mark) -> LogEntry {
         opaque_kind,
         corrupt: false,
         place: Place::default(),
-        size_bytes: u32::try_from(size).unwrap_or(u32::MAX),
+        size_bytes: size as u32,
         base_offset,
         next_offset: base_offset + offsets,
         max_timestamp: before.max_timestamp.max(own_max),
         end_bytes: before.end_bytes + HEADER_LEN as u64 + size as u64,
         batches,
     };
-    assert!(row.size_bytes <= crate::limits::RECORD_PAYLOAD_BYTES, "an entry is too large");
     LogEntry::new(row, before, heads, bodies.into())
 }

@@ -314,15 +314,15 @@ fn the_log_start_may_lie_within_an_entry() {
     thrice(
         |_, log| {
             append(log, vec![batches(id(1, 0), vec![batch(0, 5), batch(0, 5)])]);
-            log.set_log_start_offset(Offset(7)).unwrap();
-            log.set_log_start_offset(Offset(3)).unwrap();
+            log.set_log_start_offset(Offset(7), Box::new(|_| ())).unwrap();
+            log.set_log_start_offset(Offset(3), Box::new(|_| ())).unwrap();
         },
         |log| {
             assert_eq!(log.offsets().log_start_offset, Offset(7));
             assert_eq!(read_offsets(log, 7, everything()), [5]);
             assert!(log.read(Offset(6), everything()).is_err());
             assert_eq!(log.last_entry_below(Offset(7)).unwrap(), None);
-            assert!(log.set_log_start_offset(Offset(11)).is_err());
+            assert!(log.set_log_start_offset(Offset(11), Box::new(|_| ())).is_err());
         },
     );
 }

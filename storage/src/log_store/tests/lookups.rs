@@ -78,7 +78,7 @@ fn retention_is_exact_to_the_batch() {
                 let at = index as i64 * 20;
                 append(log, vec![batches(id(1, index), vec![stamps(&[at]), stamps(&[at + 10])])]);
             }
-            log.set_log_start_offset(Offset(3)).unwrap();
+            log.set_log_start_offset(Offset(3), Box::new(|_| ())).unwrap();
         },
         |log| {
             let plan = |now, ms, bytes, upper| {

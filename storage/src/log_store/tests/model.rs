@@ -115,7 +115,7 @@ impl History {
             }
             76..80 if model.start < model.end => {
                 model.start = self.rng.random_range(model.start..=model.end);
-                log.set_log_start_offset(Offset(model.start)).unwrap();
+                log.set_log_start_offset(Offset(model.start), Box::new(|_| ())).unwrap();
             }
             80..84 => {
                 model.vote = Some(Vote { term: self.term, node_id: Some(1), committed: false });

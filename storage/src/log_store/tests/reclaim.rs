@@ -126,3 +126,26 @@ fn an_open_handle_outlives_its_file() {
     store.checkpoint().unwrap();
     assert_eq!(batches_of(&records).len(), 50);
 }
+
+#[test]
+fn a_log_that_was_truncated_to_nothing_begins_at_zero_again() {
+    let machine = machine();
+    let store = machine.open();
+    fill(&store, 1, 0..60);
+    fill(&store, 2, 0..1);
+    let before = files(&machine).len();
+    // All but the last files of group 1 die by a truncation, and go.
+    store.group(GroupId(1)).truncate_after(Some(0), ignore()).unwrap();
+    fill(&store, 1, 1..100);
+    store.checkpoint().unwrap();
+    store.group(GroupId(1)).truncate_after(None, ignore()).unwrap();
+    store.checkpoint().unwrap();
+    assert!(files(&machine).len() < before);
+    drop(store);
+    machine.kill();
+    machine.kv.lose();
+    let log = machine.open().group(GroupId(1));
+    let offsets = log.offsets();
+    assert_eq!((offsets.log_start_offset, offsets.log_end_offset), (Offset(0), Offset(0)));
+    assert_eq!(log.log_state().last, None);
+}

@@ -4,6 +4,8 @@
 //! `LOOPS` sets the number of kills (10 by default), `SEED` makes their points repeat, and
 //! `BIG_GB` (none by default) the size of the log whose restart is measured at the end.
 
+#![allow(clippy::disallowed_methods, reason = "tests wait for real time")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};

@@ -36,6 +36,10 @@ pub struct ReplicaSettings {
     pub min_insync_replicas: usize,
 }
 
+/// Resolves a topic's settings from its image and the brokers' configs.
+pub type ResolveSettings =
+    Arc<dyn Fn(&MetadataImage, &TopicImage) -> ReplicaSettings + Send + Sync>;
+
 /// What a node is started with.
 pub struct ClusterOptions {
     /// This broker, as it registers itself.
@@ -45,7 +49,7 @@ pub struct ClusterOptions {
     /// The broker's store.
     pub store: LogStore,
     /// Resolves a topic's settings from its image (configs of topic, dynamic and static broker).
-    pub settings: Arc<dyn Fn(&MetadataImage, &TopicImage) -> ReplicaSettings + Send + Sync>,
+    pub settings: ResolveSettings,
     /// How often retention is looked at, at the least.
     pub retention_check_interval: Duration,
     /// Idempotent producers that are silent for longer are forgotten.

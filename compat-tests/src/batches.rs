@@ -1,12 +1,23 @@
 //! Record batches to send, whole or damaged, and what comes back.
 
+use std::sync::OnceLock;
+use std::time::UNIX_EPOCH;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use protocol::compression::Codec;
 use protocol::record_batch::{BatchBuilder, Record, RecordBatch};
 use protocol::types::{ProducerEpoch, ProducerId, Timestamp};
 
-/// Timestamps of test records start here.
-pub const START_MS: i64 = 1_700_000_000_000;
+/// Timestamps of test records start here: an hour before this process first asked, so that no
+/// record is old enough for retention.
+#[must_use]
+pub fn start_ms() -> i64 {
+    static START_MS: OnceLock<i64> = OnceLock::new();
+    *START_MS.get_or_init(|| {
+        let now = UNIX_EPOCH.elapsed().expect("a clock past 1970");
+        i64::try_from(now.as_millis()).expect("a date that fits") - 3_600_000
+    })
+}
 
 /// What a decompressed batch may have in these tests.
 const DECOMPRESSED_LIMIT_BYTES: usize = 256 << 20;
@@ -29,10 +40,10 @@ pub mod at {
     pub const RECORD_COUNT: usize = 57;
 }
 
-/// A builder with `values` as records, one millisecond apart from [`START_MS`].
+/// A builder with `values` as records, one millisecond apart from [`start_ms`].
 #[must_use]
 pub fn builder<V: AsRef<[u8]>>(values: &[V]) -> BatchBuilder {
-    values.iter().zip(START_MS..).fold(BatchBuilder::new(), |builder, (value, timestamp)| {
+    values.iter().zip(start_ms()..).fold(BatchBuilder::new(), |builder, (value, timestamp)| {
         builder.record(Timestamp(timestamp), None, Some(value.as_ref()))
     })
 }

@@ -46,12 +46,12 @@ fn an_unknown_version_gets_the_v0_answer_with_error_35() {
     for version in [6, 99, i16::MAX] {
         let mut connection = connect();
         let mut frame = BytesMut::new();
-        // Only the header's beginning can be read: nothing is known of what follows.
+        // The header ends with no tagged fields; nothing is known of what follows.
         frame.put_i16(ApiVersionsRequest::KEY);
         frame.put_i16(version);
         frame.put_i32(77);
         frame.put_i16(-1);
-        frame.put_slice(&[0xff, 0x00, 0x7f]);
+        frame.put_slice(&[0x00, 0xff, 0x7f]);
         connection.send_frame(&frame).expect("sent");
         let mut answer = connection.receive_frame().expect("read").expect("not closed");
         assert_eq!(answer.get_i32(), 77, "correlation id");

@@ -1,7 +1,7 @@
 //! ListOffsets: the special timestamps, and times down to the record.
 
 use compat_tests::Connection;
-use compat_tests::batches::{START_MS, batch, builder, sealed};
+use compat_tests::batches::{batch, builder, sealed, start_ms};
 use compat_tests::requests::list_offsets;
 use kafka_protocol::messages::OffsetForLeaderEpochRequest;
 use kafka_protocol::messages::offset_for_leader_epoch_request::{
@@ -53,12 +53,12 @@ fn the_offset_of_the_largest_timestamp() {
     assert_eq!(ask(&mut connection, 7, "offsets-max", MAX_TIMESTAMP), (-1, -1), "empty");
     connection.append("offsets-max", 0, batch(&["a", "b", "c"]));
     let late = BatchBuilder::new()
-        .record(Timestamp(START_MS + 100), None, Some(b"d"))
-        .record(Timestamp(START_MS + 900), None, Some(b"e"))
-        .record(Timestamp(START_MS + 50), None, Some(b"f"));
+        .record(Timestamp(start_ms() + 100), None, Some(b"d"))
+        .record(Timestamp(start_ms() + 900), None, Some(b"e"))
+        .record(Timestamp(start_ms() + 50), None, Some(b"f"));
     connection.append("offsets-max", 0, sealed(late));
     connection.append("offsets-max", 0, batch(&["g"]));
-    assert_eq!(ask(&mut connection, 7, "offsets-max", MAX_TIMESTAMP), (4, START_MS + 900));
+    assert_eq!(ask(&mut connection, 7, "offsets-max", MAX_TIMESTAMP), (4, start_ms() + 900));
 }
 
 #[test]
@@ -72,18 +72,18 @@ fn a_time_finds_the_first_record_that_is_not_older() {
         connection.create_topic(topic, 1);
         for hundred in 0..3 {
             let records = (0..100).fold(BatchBuilder::new(), |records, n| {
-                records.record(Timestamp(START_MS + 1_000 * hundred + 10 * n), None, Some(b"x"))
+                records.record(Timestamp(start_ms() + 1_000 * hundred + 10 * n), None, Some(b"x"))
             });
             connection.append(topic, 0, sealed(records.codec(codec)));
         }
-        let mut at = |milliseconds| ask(&mut connection, 5, topic, START_MS + milliseconds);
-        assert_eq!(at(-5_000), (0, START_MS));
-        assert_eq!(at(0), (0, START_MS));
-        assert_eq!(at(1), (1, START_MS + 10));
-        assert_eq!(at(415), (42, START_MS + 420));
-        assert_eq!(at(1_420), (142, START_MS + 1_420));
-        assert_eq!(at(991), (100, START_MS + 1_000));
-        assert_eq!(at(2_990), (299, START_MS + 2_990));
+        let mut at = |milliseconds| ask(&mut connection, 5, topic, start_ms() + milliseconds);
+        assert_eq!(at(-5_000), (0, start_ms()));
+        assert_eq!(at(0), (0, start_ms()));
+        assert_eq!(at(1), (1, start_ms() + 10));
+        assert_eq!(at(415), (42, start_ms() + 420));
+        assert_eq!(at(1_420), (142, start_ms() + 1_420));
+        assert_eq!(at(991), (100, start_ms() + 1_000));
+        assert_eq!(at(2_990), (299, start_ms() + 2_990));
         assert_eq!(at(2_991), (-1, -1));
     }
 }
@@ -94,10 +94,11 @@ fn times_out_of_order_find_the_first_offset_and_not_the_nearest_time() {
     connection.create_topic("offsets-order", 1);
     let times = [50, 10, 70, 20, 60];
     let records = times.iter().fold(BatchBuilder::new(), |records, time| {
-        records.record(Timestamp(START_MS + time), None, Some(b"x"))
+        records.record(Timestamp(start_ms() + time), None, Some(b"x"))
     });
     connection.append("offsets-order", 0, sealed(records));
-    let mut at = |milliseconds| ask(&mut connection, 5, "offsets-order", START_MS + milliseconds).0;
+    let mut at =
+        |milliseconds| ask(&mut connection, 5, "offsets-order", start_ms() + milliseconds).0;
     assert_eq!((at(10), at(50), at(51), at(70), at(71)), (0, 0, 2, 2, -1));
 }
 

@@ -4,6 +4,8 @@
 //! `BROKER=kafka` runs them against Apache Kafka: what both must do is tested, and known to be
 //! right. What only Highwater promises is skipped then.
 
+#![allow(clippy::disallowed_methods, reason = "tests wait for real time")]
+
 mod api_versions;
 mod configs;
 mod coordinators;

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use compat_tests::batches::{
-    START_MS, at, batch, builder, compressed, patched, records, sealed, split,
+    at, batch, builder, compressed, patched, records, sealed, split, start_ms,
 };
 use compat_tests::broker::is_kafka;
 use compat_tests::requests::{METADATA_VERSION, metadata, only_produced, produce, topic_name};
@@ -159,8 +159,8 @@ fn headers_with_equal_keys_and_nulls_survive() {
     let headers: [(&str, Option<&[u8]>); 3] =
         [("same", Some(b"1")), ("same", Some(b"2")), ("null", None)];
     let sent = BatchBuilder::new()
-        .record_with_headers(Timestamp(START_MS), Some(b""), None, &headers)
-        .record(Timestamp(START_MS), None, Some(b""));
+        .record_with_headers(Timestamp(start_ms()), Some(b""), None, &headers)
+        .record(Timestamp(start_ms()), None, Some(b""));
     connection.append("produce-headers", 0, sealed(sent));
     let back = records(connection.fetch("produce-headers", 0, 0).records.as_ref());
     assert_eq!((back[0].key.as_deref(), back[0].value.as_deref()), (Some(&b""[..]), None));

@@ -177,9 +177,9 @@ fn literal_or_comment(rest: &str, before: Option<char>) -> usize {
     if rest.starts_with('"') {
         return quoted(rest, '"');
     }
-    if rest.starts_with('\'') {
+    if let Some(behind) = rest.strip_prefix('\'') {
         // A lifetime has no quote behind its first letter.
-        let mut letters = rest[1..].chars();
+        let mut letters = behind.chars();
         let first = letters.next();
         if first == Some('\\') || letters.next() == Some('\'') {
             return quoted(rest, '\'');

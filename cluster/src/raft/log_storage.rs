@@ -202,7 +202,7 @@ impl RaftLogReader<TypeConfig> for LogStorage {
         &mut self,
         range: RangeInclusive<LogId>,
     ) -> Result<Vec<LogId>, io::Error> {
-        Ok(key_log_ids(&self.log, range.start(), range.end().clone()))
+        Ok(key_log_ids(&self.log, range.start(), *range.end()))
     }
 }
 
@@ -235,7 +235,7 @@ impl RaftLogStorage<TypeConfig> for LogStorage {
     }
 
     async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {
-        Ok(self.volatile.committed.lock().clone())
+        Ok(*self.volatile.committed.lock())
     }
 
     async fn append<I>(
@@ -296,7 +296,7 @@ impl RaftLogStorage<TypeConfig> for LogStorage {
 }
 
 /// A completion, and what it completes.
-pub(super) fn waiter() -> (Completion, oneshot::Receiver<Result<(), StorageError>>) {
+pub(crate) fn waiter() -> (Completion, oneshot::Receiver<Result<(), StorageError>>) {
     let (sender, receiver) = oneshot::channel();
     let done: Completion = Box::new(move |result| {
         sender.send(result).ok();
@@ -305,7 +305,7 @@ pub(super) fn waiter() -> (Completion, oneshot::Receiver<Result<(), StorageError
 }
 
 /// Waits for a completion; one that was dropped means that the store has stopped.
-pub(super) async fn wait(
+pub(crate) async fn wait(
     done: oneshot::Receiver<Result<(), StorageError>>,
 ) -> Result<(), StorageError> {
     done.await.unwrap_or_else(|_| Err(StorageError::Stopped("a write was dropped".into())))

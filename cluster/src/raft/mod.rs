@@ -21,7 +21,7 @@ pub(crate) use command::{AppendObserver, Applied, GroupCommand, ProposeError};
 pub(crate) use group::{
     GroupOptions, LeaderState, RaftGroup, SnapshotPolicy, Timing, broker_id, spawn,
 };
-pub(crate) use log_storage::DurabilityCell;
+pub(crate) use log_storage::{DurabilityCell, wait, waiter};
 pub(crate) use machine::Machine;
 pub(crate) use snapshot::purge_dormant;
 #[cfg(feature = "sim")]

@@ -170,7 +170,7 @@ pub(crate) fn purge_dormant(log: &GroupLog) -> Result<(), StorageError> {
     let snapshot = Snapshot {
         data: partition_data(log, Some(&last_log_id))?,
         meta: SnapshotMeta {
-            last_log_id: Some(last_log_id.clone()),
+            last_log_id: Some(last_log_id),
             last_membership: in_force.cloned().unwrap_or_default(),
         },
     };

@@ -92,11 +92,11 @@ impl StateMachine {
     }
 
     fn applied(&self) -> Option<LogId> {
-        self.state.lock().applied.clone()
+        self.state.lock().applied
     }
 
     fn on_membership(&self, entry: &RaftEntry, membership: &openraft::Membership<u64, ()>) {
-        let stored = StoredMembership::new(Some(entry.log_id.clone()), membership.clone());
+        let stored = StoredMembership::new(Some(entry.log_id), membership.clone());
         let mut state = self.state.lock();
         let known = state.memberships.iter().any(|m| m.log_id() == stored.log_id());
         if known {
@@ -174,7 +174,9 @@ impl StateMachine {
             self.log.install_snapshot(id, partition.next_offset, producers, epochs, done)?;
             wait(installed).await?;
         }
-        self.log.set_log_start_offset(partition.log_start_offset)?;
+        let (done, moved) = waiter();
+        self.log.set_log_start_offset(partition.log_start_offset, done)?;
+        wait(moved).await?;
         self.machine.on_committed(partition.next_offset);
         Ok(())
     }
@@ -227,7 +229,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         let mut responders: Vec<RaftApplyResponder> = Vec::new();
         while let Some(item) = entries.next().await {
             let (entry, responder) = item?;
-            applied = Some(entry.log_id.clone());
+            applied = Some(entry.log_id);
             if let EntryPayload::Normal(GroupCommand::Stored { next_offset }) = &entry.payload {
                 committed = Some(*next_offset);
                 responders.extend(responder);

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use protocol::record_batch::RecordBatch;
 use protocol::types::{BrokerId, LeaderEpoch, Offset, PartitionId, Timestamp, TopicId};
 use storage::StorageError;
-use storage::log_store::{GroupLog, ReadLimit, Records, TimestampOffset};
+use storage::log_store::{Completion, GroupLog, ReadLimit, Records, TimestampOffset};
 use tokio::sync::Notify;
 
 use super::lifecycle::Environment;
@@ -17,7 +17,7 @@ use super::published::{Published, View};
 pub use super::ticket::AppendTicket;
 use super::ticket::Ticket;
 use crate::raft::{Applied, RaftGroup};
-use crate::raft::{DurabilityCell, GroupCommand, ProposeError};
+use crate::raft::{DurabilityCell, GroupCommand, ProposeError, wait, waiter};
 use crate::{AppendError, ReadError, ReplicaSettings};
 
 /// The partition's offsets, read together (never torn).
@@ -305,8 +305,11 @@ impl Shared {
             return Ok(offsets.log_start_offset);
         }
         if self.is_single_voter() {
-            // Nobody else has to agree, and a dormant partition stays dormant.
-            let log_start_offset = self.raise_log_start(offset)?;
+            // Nobody else has to agree, and a dormant partition stays dormant. No entry says it
+            // either, so it has to be on disk before the answer goes out.
+            let (done, moved) = waiter();
+            let log_start_offset = self.raise_log_start(offset, done)?;
+            wait(moved).await?;
             self.purge().await;
             return Ok(log_start_offset);
         }
@@ -318,8 +321,12 @@ impl Shared {
         }
     }
 
-    pub(super) fn raise_log_start(&self, offset: Offset) -> Result<Offset, StorageError> {
-        self.log.set_log_start_offset(offset)?;
+    pub(super) fn raise_log_start(
+        &self,
+        offset: Offset,
+        done: Completion,
+    ) -> Result<Offset, StorageError> {
+        self.log.set_log_start_offset(offset, done)?;
         self.published.wake();
         Ok(self.log.offsets().log_start_offset)
     }

@@ -14,8 +14,9 @@ use crate::AppendError;
 type Outcome = Result<Appended, AppendError>;
 
 /// The step that a waiter waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 enum Step {
+    #[default]
     Written,
     Committed,
 }
@@ -24,12 +25,6 @@ enum Step {
 struct Slot {
     outcome: Option<(Step, Outcome)>,
     waiter: Option<(Step, Waker)>,
-}
-
-impl Default for Step {
-    fn default() -> Self {
-        Step::Written
-    }
 }
 
 /// The slot of one append.

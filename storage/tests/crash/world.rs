@@ -229,7 +229,7 @@ impl World {
             }
             Operation::LogStart(offset) => {
                 model.log_start = model.log_start.max(offset);
-                log.set_log_start_offset(Offset(offset))
+                log.set_log_start_offset(Offset(offset), done)
             }
             Operation::Snapshot(id, next_offset, producers) => {
                 let epochs = vec![(LeaderEpoch(id.term as i32), Offset(next_offset))];

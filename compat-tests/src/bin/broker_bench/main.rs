@@ -5,6 +5,8 @@
 //! `--seconds N` sets the time of each. `BROKER=kafka` measures Apache Kafka the same way, and
 //! `HIGHWATER_BIN` names another binary.
 
+#![allow(clippy::disallowed_methods, reason = "a bench measures time")]
+
 mod consume;
 mod footprint;
 mod latency;

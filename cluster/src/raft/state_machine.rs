@@ -174,8 +174,11 @@ impl StateMachine {
             self.log.install_snapshot(id, partition.next_offset, producers, epochs, done)?;
             wait(installed).await?;
         }
+        // The start may lie within an entry behind the snapshot: the entry that raised it to there
+        // comes later and does it again.
+        let log_start_offset = partition.log_start_offset.min(self.log.offsets().log_end_offset);
         let (done, moved) = waiter();
-        self.log.set_log_start_offset(partition.log_start_offset, done)?;
+        self.log.set_log_start_offset(log_start_offset, done)?;
         wait(moved).await?;
         self.machine.on_committed(partition.next_offset);
         Ok(())

@@ -1,6 +1,6 @@
 //! The broker as a whole: what is started in which order, and how it is drained.
 //!
-//! Start: bind the ports (so that the advertised ones are known), open the store, form the cluster,
+//! Start: open the store, bind the ports (so that the advertised ones are known), form the cluster,
 //! take connections. Stop: take no connections, read no requests, answer those in flight, close the
 //! cluster, then the store.
 
@@ -63,36 +63,44 @@ impl Broker {
     pub async fn start(config: BrokerConfig) -> Result<Broker, StartError> {
         let started_at = clock::monotonic();
         let config = Arc::new(config);
-        let metrics = telemetry::install_metrics();
+        // First, so that a second broker on a directory is told so, whatever else it would lack.
+        let store = open_store(&config).await?;
+        match Broker::start_on(config, store.clone()).await {
+            Ok(broker) => {
+                broker.log_ready(started_at);
+                Ok(broker)
+            }
+            Err(error) => {
+                if let Err(error) = close_store(&store).await {
+                    warn!(%error, "the store was not closed properly");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_on(config: Arc<BrokerConfig>, store: LogStore) -> Result<Broker, StartError> {
         let bound = bind_listeners(&config).map_err(StartError::Listener)?;
         let http_listener = match &config.http_listener {
             Some(address) => Some(http::bind(address).await.map_err(StartError::Listener)?),
             None => None,
         };
-        let store = open_store(&config).await?;
-        let cluster = match start_cluster(&config, &bound, &store).await {
-            Ok(cluster) => cluster,
-            Err(error) => {
-                if let Err(error) = close_store(&store).await {
-                    warn!(%error, "the store was not closed properly");
-                }
-                return Err(error.into());
-            }
-        };
+        let cluster = start_cluster(&config, &bound, &store).await?;
         let services = Arc::new(Services {
             cluster,
             config: Arc::clone(&config),
             fetch_sessions: Mutex::new(FetchSessionCache::new(config.max_fetch_session_slots)),
         });
-        let readiness = Readiness::new(store.clone());
+        // Before any handle of a metric is made: what is counted by one made earlier is lost.
+        let metrics = telemetry::install_metrics();
         let acceptor = acceptor(&config, &services);
         for listener in &bound {
             acceptor.start(listener).map_err(|error| StartError::Listener(error.to_string()))?;
         }
         let mut broker = Broker {
             services,
+            readiness: Readiness::new(store.clone()),
             store,
-            readiness,
             acceptor,
             http_shutdown: CancellationToken::new(),
             addresses: bound.iter().map(|l| (l.name().to_owned(), l.address())).collect(),
@@ -102,7 +110,6 @@ impl Broker {
             broker.serve_http(listener, metrics);
         }
         broker.readiness.set_serving(true);
-        broker.log_ready(started_at);
         Ok(broker)
     }
 

@@ -146,7 +146,8 @@ pub(crate) struct Space {
 impl Space {
     fn open(disk: &dyn Disk, reserve_bytes: u64) -> Result<Space, StorageError> {
         let free = disk.free_bytes()?;
-        let scaled = (free / 16).max(limits::RESERVE_MIN_BYTES);
+        // A disk of a few MiB, a tmpfs in a test say, is to be of use too.
+        let scaled = (free / 16).max(limits::RESERVE_MIN_BYTES.min(free / 4));
         let space = Space {
             reserve_bytes: reserve_bytes.min(scaled),
             refusing: AtomicBool::new(false),
@@ -208,9 +209,9 @@ impl Space {
     /// The disk is full: appends are refused from now on, the reserve file goes.
     pub(crate) fn on_full(&self, disk: &dyn Disk) {
         self.refusing.store(true, Ordering::Relaxed);
-        self.gave_up_reserve.store(true, Ordering::Relaxed);
-        let mut reserve = self.reserve.lock();
-        *reserve = None;
+        if self.reserve.lock().take().is_some() {
+            self.gave_up_reserve.store(true, Ordering::Relaxed);
+        }
         let _ = disk.remove(RESERVE_FILE);
     }
 

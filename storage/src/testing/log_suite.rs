@@ -259,12 +259,12 @@ fn purging_moves_the_log_start(fixture: &LogFixture) {
 fn the_log_start_moves_forward_only(fixture: &LogFixture) {
     let log = open(fixture).group(GroupId(1));
     append_ten(&log);
-    log.set_log_start_offset(Offset(12)).unwrap();
-    log.set_log_start_offset(Offset(11)).unwrap();
+    log.set_log_start_offset(Offset(12), Box::new(|_| ())).unwrap();
+    log.set_log_start_offset(Offset(11), Box::new(|_| ())).unwrap();
     assert_eq!(ends(&log), (12, 50));
     assert_eq!(base_offsets(&log, 12, ALL)[0], 10);
     assert!(log.read(Offset(11), ALL).is_err());
-    assert!(log.set_log_start_offset(Offset(51)).is_err());
+    assert!(log.set_log_start_offset(Offset(51), Box::new(|_| ())).is_err());
     wait(|done| log.purge(id(1, 1), done).unwrap()).unwrap();
     assert_eq!(ends(&log), (12, 50));
 }
@@ -305,7 +305,7 @@ fn everything_survives_a_restart_with_and_without_the_index(fixture: &LogFixture
     wait(|done| log.put_state(b"key", Bytes::from_static(b"old"), done).unwrap()).unwrap();
     wait(|done| log.put_state(b"key", Bytes::from_static(b"new"), done).unwrap()).unwrap();
     wait(|done| log.purge(id(1, 1), done).unwrap()).unwrap();
-    log.set_log_start_offset(Offset(16)).unwrap();
+    log.set_log_start_offset(Offset(16), Box::new(|_| ())).unwrap();
     wait(|done| log.truncate_after(Some(8), done).unwrap()).unwrap();
     let before = bytes_of(&log.read(Offset(16), ALL).unwrap());
     drop((store, log));

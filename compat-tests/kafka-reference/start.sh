@@ -23,7 +23,7 @@ group.initial.rebalance.delay.ms=0
 log.cleaner.dedupe.buffer.size=4194304
 ${KAFKA_PROPERTIES:-}
 PROPERTIES
-java -Xmx256m -cp "$class_path" kafka.tools.StorageTool format \
+java -Xmx256m -cp "$class_path" kafka.tools.StorageTool format --ignore-formatted \
     --cluster-id 5L6g3nShT-eMCtK--X86sw --config "$dir/server.properties" >"$dir/format.log" 2>&1 ||
     { cat "$dir/format.log" >&2; exit 1; }
 java "-Xmx${KAFKA_HEAP:-384m}" -XX:+UseG1GC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \

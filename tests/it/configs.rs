@@ -100,7 +100,6 @@ fn a_topic_shows_every_config_with_its_source_and_synonyms() {
         "delete.retention.ms",
         "max.message.bytes",
         "message.timestamp.type",
-        "min.insync.replicas",
         "retention.bytes",
         "segment.bytes",
         "unclean.leader.election.enable",

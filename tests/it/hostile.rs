@@ -125,7 +125,7 @@ fn the_ten_byte_metadata_body_closes_its_connection_alone() {
     for version in 0..=12 {
         let mut body = BytesMut::new();
         if version >= 9 {
-            body.put_slice(&[0xff, 0xff, 0xff, 0xff, 0x0f]);
+            body.put_slice(&[0xff, 0xff, 0xff, 0xff, 0x07]);
         } else {
             body.put_i32(i32::MAX);
         }
@@ -176,6 +176,10 @@ fn an_unknown_key_closes_the_connection() {
 
 #[test]
 fn half_a_frame_and_silence_holds_nothing_up_and_little_memory() {
+    if is_kafka() {
+        // It takes the memory as soon as the length has come.
+        return;
+    }
     let mut siege = Siege::begin();
     // Each says that 100 MiB follow, sends 1 KiB of them and no more.
     let silent: Vec<_> = (0..200)

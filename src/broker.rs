@@ -94,9 +94,7 @@ impl Broker {
         // Before any handle of a metric is made: what is counted by one made earlier is lost.
         let metrics = telemetry::install_metrics();
         let acceptor = acceptor(&config, &services);
-        for listener in &bound {
-            acceptor.start(listener).map_err(|error| StartError::Listener(error.to_string()))?;
-        }
+        acceptor.start(&bound).map_err(|error| StartError::Listener(error.to_string()))?;
         let mut broker = Broker {
             services,
             readiness: Readiness::new(store.clone()),

@@ -185,16 +185,20 @@ impl<H> Clone for Acceptor<H> {
 }
 
 impl<H: RequestHandler> Acceptor<H> {
-    /// Takes connections in the background until the shutdown.
+    /// Takes connections on all listeners, in the background until the shutdown. Each listens
+    /// before any is served, so that a client that was answered by one can reach the others.
     ///
     /// # Errors
-    /// When the socket cannot listen.
-    pub fn start(&self, bound: &BoundListener) -> io::Result<()> {
-        let listener = bound.listen()?;
-        info!(listener = %bound.name, address = %bound.address, "listening");
-        let metrics = telemetry::listener_metrics(&bound.name);
-        let accept = self.clone().run_accept(listener, Arc::clone(&bound.name), metrics);
-        self.connections.spawn(accept);
+    /// When a socket cannot listen.
+    pub fn start(&self, bound: &[BoundListener]) -> io::Result<()> {
+        let listeners: Vec<TcpListener> =
+            bound.iter().map(BoundListener::listen).collect::<io::Result<_>>()?;
+        for (bound, listener) in bound.iter().zip(listeners) {
+            info!(listener = %bound.name, address = %bound.address, "listening");
+            let metrics = telemetry::listener_metrics(&bound.name);
+            let accept = self.clone().run_accept(listener, Arc::clone(&bound.name), metrics);
+            self.connections.spawn(accept);
+        }
         Ok(())
     }
 

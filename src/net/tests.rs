@@ -108,7 +108,7 @@ fn serve(options: Options) -> Server {
         abort: CancellationToken::new(),
     };
     let bound = BoundListener::bind("TEST", "127.0.0.1", 0).expect("a free port");
-    acceptor.start(&bound).expect("listens");
+    acceptor.start(std::slice::from_ref(&bound)).expect("listens");
     Server { acceptor, address: bound.address() }
 }
 
@@ -432,7 +432,7 @@ async fn on_shutdown_requests_in_flight_are_answered_and_no_more_are_read() {
 async fn an_empty_host_takes_ipv4_and_ipv6_on_one_port() {
     let bound = BoundListener::bind("TEST", "", 0).expect("a free port");
     let server = serve(Options::default());
-    server.acceptor.start(&bound).expect("listens");
+    server.acceptor.start(std::slice::from_ref(&bound)).expect("listens");
     let port = bound.address().port();
     assert_ne!(port, 0);
     for host in ["127.0.0.1", "::1"] {

@@ -1,8 +1,9 @@
 //! Append, read and recovery through the store, on a real disk: MB/s and CPU seconds per GB, bytes
 //! written per byte appended, time to open.
 //!
-//! `cargo bench -p storage --bench append -- [MIB [ONLY THIS BATCH SIZE]]`; `DIR` chooses the directory. Built with the
-//! `rocksdb` feature it measures what production runs, without it the index in memory.
+//! `cargo bench -p storage --bench append -- [MIB [ONLY THIS BATCH SIZE]]`; `DIR` chooses the
+//! directory. Built with the `rocksdb` feature it measures what production runs, without it the
+//! index in memory.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -105,7 +106,8 @@ impl Bench {
         store.checkpoint().expect("a checkpoint");
         let stats = store.stats();
         println!(
-            "    on disk {:.3} bytes per byte ({:.3} in the journal, index keys and values {:.3}), rounds {}, syncs {}",
+            "    on disk {:.3} bytes per byte ({:.3} in the journal, index keys and values {:.3}), \
+             rounds {}, syncs {}",
             (written_bytes() - written) as f64 / appended as f64,
             stats.journal_bytes as f64 / appended as f64,
             stats.index_bytes as f64 / appended as f64,

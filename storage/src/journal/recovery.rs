@@ -210,7 +210,9 @@ impl<'a> Replay<'a> {
                             if !rot {
                                 return Ok(position);
                             }
-                            tracing::error!(number, position, %error, "a journal record is damaged");
+                            tracing::error!(
+                                number, position, %error, "a journal record is damaged"
+                            );
                             self.note_damage(at, header.size_bytes());
                             self.replay_damaged(&header, at)?;
                         }

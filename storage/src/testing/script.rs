@@ -5,7 +5,8 @@
 //! > append 7 epoch=0 seq=0 count=3
 //! accepted at 0..2
 //! ```
-//! A line that starts with `> ` is a command: a name, positional arguments, and options `key=value`.
+//! A line that starts with `> ` is a command: a name, positional arguments, and options
+//! `key=value`.
 //! The lines behind it, up to an empty line, a comment or the next command, are its output.
 //! `UPDATE_EXPECT=1` writes what came out into the file instead of comparing.
 

@@ -154,11 +154,11 @@ def test_confluent_admin(bootstrap, admin, created):
         ConfigResource.Type.TOPIC,
         created,
         incremental_configs=[
-            ConfigEntry("retention.ms", "4321", incremental_operation=AlterConfigOpType.SET)
+            ConfigEntry("retention.ms", "43210000", incremental_operation=AlterConfigOpType.SET)
         ],
     )
     admin.incremental_alter_configs([change])[change].result(TIMEOUT)
-    assert described()["retention.ms"].value == "4321"
+    assert described()["retention.ms"].value == "43210000"
 
     produce(bootstrap, [(created, 0, None, b"%d" % i, START, None) for i in range(10)])
     cut = TopicPartition(created, 0, 4)

@@ -70,7 +70,7 @@ bench: setup ## Throughput, CPU, memory and start-up of the whole broker, as a t
 	$(TARGET_DIR)/release/broker-bench $(ARGS)
 
 bench-smoke: setup ## The same in a few seconds: does it run?
-	$(CARGO) build $(WORKSPACE) --bins
+	$(CARGO) build $(WORKSPACE) --all-targets
 	$(TARGET_DIR)/release/broker-bench --smoke
 
 doc: setup ## API documentation of our crates.
@@ -83,7 +83,6 @@ deny: ## Licences, duplicates and sources of the dependencies.
 ci: ## What .ci/run runs: check, integration, crash loops, simulation, short compat run.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
-	$(CARGO) build --release --locked
 	LOOPS=$(or $(LOOPS),10) $(CARGO) test $(WORKSPACE)
 	@$(MAKE) sim
 	SHORT=1 compat-tests/run.sh

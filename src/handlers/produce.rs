@@ -42,8 +42,6 @@ pub const SPEC: ApiSpec = ApiSpec {
     gaps: &[
         "There is no transaction coordinator yet: transactional batches are refused with \
          INVALID_TXN_STATE, as from a partition that was not added to the transaction.",
-        "A compressed batch is decompressed only where the outcome depends on its records; Kafka \
-         always counts them.",
         "A partition that is named twice in one request is refused with INVALID_REQUEST; Kafka \
          drops the first batch without a word.",
     ],

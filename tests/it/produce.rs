@@ -79,7 +79,12 @@ fn every_batch_that_contradicts_itself_is_refused_and_none_of_it_kept() {
     connection.create_topic("produce-damaged", 1);
     let good = batch(&["one", "two", "three"]);
     let two = Bytes::from([good.as_ref(), good.as_ref()].concat());
+    // Its header agrees with itself: only the records, once decompressed, tell.
+    let three = compressed(Codec::Lz4, &["one", "two", "three"]);
+    let count_of_two = patched(&three, at::RECORD_COUNT, &[0, 0, 0, 2]);
+    let count_of_two = patched(&count_of_two, at::LAST_OFFSET_DELTA, &[0, 0, 0, 1]);
     let cases = [
+        ("compressed count", count_of_two, ErrorCode::InvalidRecord),
         ("CRC", patched(&good, at::CRC, &[1, 2, 3, 4]), ErrorCode::CorruptMessage),
         ("count", patched(&good, at::RECORD_COUNT, &[0, 0, 0, 2]), ErrorCode::InvalidRecord),
         ("no records", patched(&good, at::RECORD_COUNT, &[0, 0, 0, 0]), ErrorCode::InvalidRecord),

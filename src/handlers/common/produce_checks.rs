@@ -78,8 +78,6 @@ pub fn rules(config: &TopicConfig, api_version: i16, now: Timestamp) -> Validati
         before_max_ms: config.timestamp_before_max_ms,
         after_max_ms: config.timestamp_after_max_ms,
         target_codec: config.compression_type.as_deref().and_then(codec_named),
-        // Decompression costs more than all the rest of a produce request.
-        check_compressed_records: false,
         ..ValidationRules::client(api_version, now)
     }
 }

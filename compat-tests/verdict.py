@@ -2,6 +2,7 @@
 """Compares the results of a run with expected.toml; any difference fails the run."""
 
 import argparse
+import os
 import pathlib
 import sys
 import tomllib
@@ -39,6 +40,9 @@ def main() -> int:
         and arguments.case in name
         and (row.get("short") or not arguments.short)
     }
+    if os.environ.get("BROKER") == "kafka":
+        # What is expected to fail are gaps of ours.
+        wanted = {name: {**row, "expect": "pass"} for name, row in wanted.items()}
     wrong = []
     for name, row in wanted.items():
         result = got.get(name, "not run")

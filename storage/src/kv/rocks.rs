@@ -5,10 +5,11 @@ use std::fmt::{Debug, Formatter};
 use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRawIterator,
-    FlushOptions, LogLevel, Options, ReadOptions, WriteOptions,
+    FlushOptions, LogLevel, Options, ReadOptions, WriteOptions, properties::PropName,
 };
 
 use super::{Change, ColumnFamily, Direction, KvStore, WriteBatch};
@@ -29,6 +30,8 @@ const MANIFEST_BYTES: usize = 64 << 10;
 const INFO_LOG_BYTES: usize = 1 << 20;
 /// What a change takes in a native batch besides its key and value, at most.
 const CHANGE_BYTES: usize = 16;
+/// How often a flush is looked at until it is done.
+const FLUSH_POLL: Duration = Duration::from_micros(500);
 /// Behind every key of ours.
 const BEHIND_ALL_KEYS: [u8; 64] = [0xff; 64];
 
@@ -52,11 +55,14 @@ impl RocksKv {
         let block_cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let families = ColumnFamily::ALL
             .map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(&block_cache)));
-        let db = DB::open_cf_descriptors(&database_options(&block_cache), &path, families)
+        let db = database_options(&block_cache)
+            .and_then(|options| DB::open_cf_descriptors(&options, &path, families))
             .map_err(|error| named(&error, &path))?;
         let mut write_options = WriteOptions::default();
         write_options.disable_wal(true);
-        Ok(RocksKv { path, db, block_cache, write_options })
+        let kv = RocksKv { path, db, block_cache, write_options };
+        kv.check_files()?;
+        Ok(kv)
     }
 
     /// Removes a database with everything in it.
@@ -70,6 +76,18 @@ impl RocksKv {
         }
     }
 
+    /// All tables are there, with the sizes that they should have.
+    fn check_files(&self) -> Result<()> {
+        for table in self.db.live_files().map_err(|error| named(&error, &self.path))? {
+            let path = self.path.join(table.name.trim_start_matches('/'));
+            if std::fs::metadata(&path).map_or(0, |file| file.len()) != table.size as u64 {
+                let message = format!("{} is missing or not whole", path.display());
+                return Err(Error::new(ErrorKind::InvalidData, message));
+            }
+        }
+        Ok(())
+    }
+
     fn family(&self, family: ColumnFamily) -> Result<&rocksdb::ColumnFamily> {
         let missing = || {
             let message = format!("{}: no column family {}", self.path.display(), family.name());
@@ -80,6 +98,19 @@ impl RocksKv {
 
     fn families(&self) -> Result<Vec<&rocksdb::ColumnFamily>> {
         ColumnFamily::ALL.iter().map(|family| self.family(*family)).collect()
+    }
+
+    /// A number that RocksDB keeps of each family, of all of them together.
+    fn sum_of(&self, families: &[&rocksdb::ColumnFamily], name: &PropName) -> u64 {
+        let of = |family: &&rocksdb::ColumnFamily| {
+            self.db.property_int_value_cf(*family, name).ok().flatten()
+        };
+        families.iter().filter_map(of).sum()
+    }
+
+    fn background_errors(&self) -> u64 {
+        let count = self.db.property_int_value(rocksdb::properties::BACKGROUND_ERRORS);
+        count.ok().flatten().unwrap_or(0)
     }
 
     fn write_native(&self, batch: rocksdb::WriteBatch) -> Result<()> {
@@ -143,8 +174,21 @@ impl KvStore for RocksKv {
     }
 
     fn flush(&self) -> Result<()> {
-        let flushed = self.db.flush_cfs_opt(&self.families()?, &FlushOptions::default());
-        flushed.map_err(|error| named(&error, &self.path))
+        let families = self.families()?;
+        let errors_before = self.background_errors();
+        let mut options = FlushOptions::default();
+        options.set_wait(false);
+        self.db.flush_cfs_opt(&families, &options).map_err(|error| named(&error, &self.path))?;
+        // RocksDB tries again by itself as long as the disk is full, and a waiting flush would
+        // wait as long; the caller has to know at once.
+        while self.sum_of(&families, rocksdb::properties::NUM_IMMUTABLE_MEM_TABLE) > 0 {
+            if self.background_errors() > errors_before {
+                let message = format!("{}: the tables could not be written", self.path.display());
+                return Err(Error::new(ErrorKind::StorageFull, message));
+            }
+            std::thread::sleep(FLUSH_POLL);
+        }
+        Ok(())
     }
 
     fn clear(&self) -> Result<()> {
@@ -165,11 +209,8 @@ impl KvStore for RocksKv {
     }
 
     fn memory_bytes(&self) -> u64 {
-        let write_buffers: u64 = self.families().map_or(0, |families| {
-            let size = rocksdb::properties::SIZE_ALL_MEM_TABLES;
-            let of = |family| self.db.property_int_value_cf(family, size).ok().flatten();
-            families.into_iter().filter_map(of).sum()
-        });
+        let size = rocksdb::properties::SIZE_ALL_MEM_TABLES;
+        let write_buffers = self.families().map_or(0, |families| self.sum_of(&families, size));
         write_buffers + self.block_cache.get_usage() as u64
     }
 }
@@ -180,13 +221,15 @@ impl Debug for RocksKv {
     }
 }
 
-fn database_options(block_cache: &Cache) -> Options {
+fn database_options(block_cache: &Cache) -> std::result::Result<Options, rocksdb::Error> {
     // Also what the unused default family gets.
     let mut options = family_options(block_cache);
     options.create_if_missing(true);
     options.create_missing_column_families(true);
     options.set_atomic_flush(true);
-    options.set_paranoid_checks(true);
+    // A flush that finds the disk full is tried again with the next one. With the checks on,
+    // RocksDB would take no write any more; what they look for at the start, `check_files` does.
+    options.set_paranoid_checks(false);
     options.set_max_background_jobs(2);
     options.set_max_file_opening_threads(2);
     options.set_db_write_buffer_size(WRITE_BUFFERS_BYTES);
@@ -198,7 +241,8 @@ fn database_options(block_cache: &Cache) -> Options {
     // Else a thread wakes up every ten minutes to write statistics that nobody reads.
     options.set_stats_dump_period_sec(0);
     options.set_stats_persist_period_sec(0);
-    options
+    // What was not flushed is in the journal; on a full disk such a flush would never end.
+    options.get_options_from_string("avoid_flush_during_shutdown=true")
 }
 
 fn family_options(block_cache: &Cache) -> Options {

@@ -192,25 +192,9 @@ impl LogStore {
     /// As [`LogStore::open`].
     #[cfg(feature = "rocksdb")]
     pub fn open_dir(path: &Path, options: LogStoreOptions) -> Result<LogStore, StorageError> {
-        use crate::kv::rocks::RocksKv;
         let (disk, lock) = open_disk(path)?;
-        let index = path.join("index");
-        let kv = match RocksKv::open(&index) {
-            Ok(kv) => kv,
-            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                return Err(error.into());
-            }
-            Err(error) => {
-                tracing::error!(%error, "the index cannot be opened: rebuilding it");
-                let aside = path.join("index.damaged");
-                if aside.exists() {
-                    std::fs::remove_dir_all(&aside)?;
-                }
-                std::fs::rename(&index, &aside)?;
-                RocksKv::open(&index)?
-            }
-        };
-        Self::open_locked(options, disk, Arc::new(kv), lock)
+        let kv = open_index(path, &*disk)?;
+        Self::open_locked(options, disk, kv, lock)
     }
 
     /// Opens the store in a directory without RocksDB: the index is rebuilt in memory.
@@ -342,6 +326,41 @@ fn locked(error: &std::io::Error) -> StorageError {
 }
 
 type LockedDisk = (Arc<dyn Disk>, Box<dyn Any + Send + Sync>);
+
+/// Opens the index, whatever state it is in. It never keeps a broker from starting: a damaged one
+/// is moved aside, and on a full disk the index lives in memory until the next start.
+#[cfg(feature = "rocksdb")]
+fn open_index(path: &Path, disk: &dyn Disk) -> Result<Arc<dyn KvStore>, StorageError> {
+    use crate::kv::{memory::MemoryKv, rocks::RocksKv};
+    let is_full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
+    let index = path.join("index");
+    let opened = match RocksKv::open(&index) {
+        Err(error) if is_full(&error) => {
+            tracing::warn!(%error, "the disk is full: the reserve is given up to open the index");
+            let _ = disk.remove(super::shared::RESERVE_FILE);
+            RocksKv::open(&index)
+        }
+        opened => opened,
+    };
+    match opened {
+        Ok(kv) => Ok(Arc::new(kv)),
+        Err(error) if is_full(&error) => {
+            tracing::error!(%error, "the disk is full: the index is in memory until the next start");
+            // It would fall behind a journal of which files are unlinked meanwhile.
+            RocksKv::destroy(&index)?;
+            Ok(Arc::new(MemoryKv::new()))
+        }
+        Err(error) => {
+            tracing::error!(%error, "the index cannot be opened: rebuilding it");
+            let aside = path.join("index.damaged");
+            if aside.exists() {
+                std::fs::remove_dir_all(&aside)?;
+            }
+            std::fs::rename(&index, &aside)?;
+            Ok(Arc::new(RocksKv::open(&index)?))
+        }
+    }
+}
 
 fn open_disk(path: &Path) -> Result<LockedDisk, StorageError> {
     let journal = path.join("journal");

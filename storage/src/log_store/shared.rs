@@ -130,7 +130,8 @@ impl Shared {
     }
 }
 
-const RESERVE_FILE: &str = "reserve";
+/// The file of the journal's directory that is given up when the disk is full.
+pub(super) const RESERVE_FILE: &str = "reserve";
 
 /// Free space on the disk, looked at now and then.
 pub(crate) struct Space {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use protocol::types::{BrokerId, Offset};
@@ -200,19 +201,28 @@ impl Shared {
         ids.into_iter().filter_map(broker_id).collect()
     }
 
-    /// Whether fewer replicas follow than `min.insync.replicas` asks for. A majority is needed
-    /// anyway; a topic with fewer replicas than asked for is served by those it has.
-    pub(super) fn in_sync_too_few(&self) -> bool {
-        if self.is_single_voter() {
-            return false;
-        }
+    /// Whether fewer replicas follow than `min.insync.replicas` asks for. A topic with fewer
+    /// replicas than asked for is served by those it has.
+    pub(super) fn in_sync_too_few(&self, phase: &Phase) -> bool {
         let wanted = self.settings.lock().min_insync_replicas.min(self.voters.len());
         // A majority commits anyway.
-        wanted > self.voters.len() / 2 + 1 && self.open_in_sync_count() < wanted
+        wanted > self.voters.len() / 2 + 1
+            && self.answering(phase, self.environment.timing.election_max) < wanted
     }
 
-    fn open_in_sync_count(&self) -> usize {
-        self.in_sync().len()
+    /// Whether nobody else can lead now: a majority has answered so lately that it grants no vote
+    /// yet. A leader that was cut off goes on for a while without knowing of its successor.
+    pub(super) fn leads_for_sure(&self, phase: &Phase) -> bool {
+        self.is_single_voter()
+            || self.answering(phase, self.environment.timing.election_min) > self.voters.len() / 2
+    }
+
+    /// How many voters have answered this leader within `window`, itself included.
+    fn answering(&self, phase: &Phase, window: Duration) -> usize {
+        match phase {
+            Phase::Open(group) => group.in_sync(window).len(),
+            _ => 0,
+        }
     }
 
     /// Closes the instance of a single voter that nobody appended to for a while.

@@ -180,7 +180,7 @@ impl Shared {
         if !self.is_leader() {
             return Err(self.not_leader());
         }
-        if self.in_sync_too_few() {
+        if self.in_sync_too_few(&state.phase) {
             return Err(AppendError::NotEnoughReplicas);
         }
         if state.queued_bytes > QUEUED_BYTES {
@@ -194,6 +194,13 @@ impl Shared {
         };
         match verdict {
             Verdict::Accept => {}
+            // A leader that was replaced and does not know it yet knows less of the producer than
+            // its successor, and clients take these errors for final.
+            Verdict::OutOfOrderSequence | Verdict::InvalidProducerEpoch
+                if !self.leads_for_sure(&state.phase) =>
+            {
+                return Err(self.not_leader());
+            }
             Verdict::OutOfOrderSequence => return Err(AppendError::OutOfOrderSequence),
             Verdict::InvalidProducerEpoch => return Err(AppendError::InvalidProducerEpoch),
             Verdict::Duplicate { base_offset, last_offset, .. } => {

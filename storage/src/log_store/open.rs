@@ -345,7 +345,7 @@ fn open_index(path: &Path, disk: &dyn Disk) -> Result<Arc<dyn KvStore>, StorageE
     match opened {
         Ok(kv) => Ok(Arc::new(kv)),
         Err(error) if is_full(&error) => {
-            tracing::error!(%error, "the disk is full: the index is in memory until the next start");
+            tracing::error!(%error, "the disk is full: the index is in memory for this run");
             // It would fall behind a journal of which files are unlinked meanwhile.
             RocksKv::destroy(&index)?;
             Ok(Arc::new(MemoryKv::new()))

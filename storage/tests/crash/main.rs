@@ -45,7 +45,7 @@ fn without_a_crash_the_store_holds_what_was_written() {
 /// The same history again and again, each time stopped at the next operation of the disk.
 #[test]
 fn every_write_and_every_sync_may_be_the_last() {
-    for seed in seeds(6) {
+    for seed in seeds(20) {
         let mut history_goes_on = true;
         let mut operation = 1;
         while history_goes_on {
@@ -65,7 +65,7 @@ fn every_write_and_every_sync_may_be_the_last() {
 
 #[test]
 fn one_crash_after_the_other_loses_nothing_that_was_durable() {
-    for seed in seeds(60) {
+    for seed in seeds(150) {
         let mut world = World::new(seed);
         for life in 0..15u64 {
             let operation = world.disk.operations() + 1 + (seed * 31 + life * 17) % 60;

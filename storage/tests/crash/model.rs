@@ -150,8 +150,10 @@ impl GroupModel {
             let read = log.get_state(key).map_err(|error| format!("state: {error}"))?;
             same("state", &read.as_ref(), &Some(value))?;
         }
-        let size = self.entries.iter().map(|entry| entry.size_bytes() as u64).sum::<u64>();
-        same("size", &log.size_bytes(), &size)?;
+        let sizes: Vec<_> = self.entries.iter().map(|e| (e.id, e.size_bytes() as u64)).collect();
+        let size: u64 = sizes.iter().map(|(_, size)| size).sum();
+        same("size", &log.size_bytes(), &size)
+            .map_err(|reason| format!("{reason} of {sizes:?} behind {:?}", self.purged))?;
         self.check_entries(log)?;
         self.check_records(log)?;
         let producers = log.producer_state().map_err(|error| format!("producers: {error}"))?;

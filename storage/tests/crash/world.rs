@@ -188,7 +188,7 @@ impl World {
             alive[self.rng.random_range(0..alive.len())]
         };
         let model = self.now().get(&id).map_or_else(GroupModel::default, |model| (**model).clone());
-        let operation = self.choose(&model);
+        let operation = self.choose(id, &model);
         self.apply(id, model, operation);
     }
 
@@ -282,7 +282,7 @@ impl World {
         })
     }
 
-    fn choose(&mut self, model: &GroupModel) -> Operation {
+    fn choose(&mut self, id: u64, model: &GroupModel) -> Operation {
         let rng = &mut self.rng;
         self.term += u64::from(rng.random_bool(0.05));
         let next_term = self.term;
@@ -313,7 +313,11 @@ impl World {
             }
             _ => None,
         }
-        .unwrap_or_else(|| choose_append(rng, model, next_term))
+        .unwrap_or_else(|| {
+            // A log begins at 0 or at 1, and always at the same.
+            let first = model.last().map_or(id % 2, |last| last.index + 1);
+            choose_append(rng, first, next_term)
+        })
     }
 }
 
@@ -331,8 +335,7 @@ fn choose_truncation(rng: &mut StdRng, model: &GroupModel) -> Option<Operation> 
     (!cuts.is_empty()).then(|| Operation::Truncate(cuts[rng.random_range(0..cuts.len())]))
 }
 
-fn choose_append(rng: &mut StdRng, model: &GroupModel, term: u64) -> Operation {
-    let first = model.last().map_or_else(|| rng.random_range(0..2), |last| last.index + 1);
+fn choose_append(rng: &mut StdRng, first: u64, term: u64) -> Operation {
     let entries = (first..first + rng.random_range(1..4)).map(|index| Entry {
         id: EntryId { term, index },
         body: if rng.random_bool(0.8) {

@@ -8,6 +8,7 @@ pub mod broker;
 pub mod clock;
 pub mod config;
 pub mod context;
+pub mod coordinator;
 pub mod dispatch;
 pub mod docgen;
 pub mod error_map;

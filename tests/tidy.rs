@@ -61,6 +61,7 @@ const PURE: &[&str] = &[
     "src/config/properties.rs",
     "src/config/topic.rs",
     "src/config/value.rs",
+    "src/coordinator/shard.rs",
     "src/docgen.rs",
     "src/fetch/planner.rs",
     "src/fetch/session.rs",

@@ -1,0 +1,4 @@
+//! Coordinators: machines fed by the log of an internal topic's partition (`shard`), and what runs
+//! them.
+
+pub mod shard;

@@ -70,7 +70,6 @@ const PURE: &[&str] = &[
     "src/handlers/common/produce_checks.rs",
     "src/handlers/common/topic_errors.rs",
     "storage/src/codec.rs",
-    "storage/src/disk_budget.rs",
     "storage/src/index/epochs.rs",
     "storage/src/index/rows.rs",
     "storage/src/journal/record.rs",

@@ -43,7 +43,7 @@ pub enum When {
 
 /// What a decision asks for, carried out in the order given.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Effect<S: Shard + ?Sized> {
+pub enum Effect<S: Shard> {
     /// These records, as one batch: all of them or none. The runtime replays them at once.
     Append(Vec<S::Record>),
     /// An answer. A token is answered once; a later answer to the same token is ignored.
@@ -63,7 +63,7 @@ pub enum Effect<S: Shard + ?Sized> {
 
 /// What a machine is told.
 #[derive(Debug)]
-pub enum Event<S: Shard + ?Sized> {
+pub enum Event<S: Shard> {
     /// The log has been replayed: sessions of what it holds begin now. The first event.
     Loaded,
     /// A request, to be answered by its token now or after a later event.

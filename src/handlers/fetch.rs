@@ -13,6 +13,7 @@ use protocol::types::{Offset, TopicId};
 use storage::log_store::{RecordSlice, Records};
 
 use super::common::isolation::IsolationLevel;
+use super::common::leadership::NamedLeaders;
 use super::common::nodes::{Node, nodes};
 use super::{FetchBody, Reply, ResponseBody};
 use crate::context::{RequestContext, Services};
@@ -132,20 +133,25 @@ impl Answer {
         let answers = self.for_version(&image, execution, pass.answers);
         let Finished { error, session_id, included } = self.finish(execution, &answers);
         let mut topics = TopicRows::default();
-        let mut endpoints: Vec<NodeEndpoint> = Vec::new();
         let nodes = if answers.iter().any(|answer| answer.current_leader.is_some()) {
             nodes(&self.services, &self.request, &image)
         } else {
             Vec::new()
         };
+        let mut leaders = NamedLeaders::among(&nodes);
         for (((asked, _), answer), included) in execution.asked().zip(answers).zip(included) {
             if !included {
                 continue;
             }
             let mut row = partition_row(&answer, isolation_level);
             row.partition_index = asked.key.partition.0;
-            if self.request.api_version >= NODE_ENDPOINTS_SINCE {
-                name_leader(&answer, &mut row, &mut endpoints, &nodes);
+            if self.request.api_version >= NODE_ENDPOINTS_SINCE
+                && let Some(leader) = &answer.current_leader
+            {
+                row.current_leader = LeaderIdAndEpoch::default()
+                    .with_leader_id(WireBrokerId(leader.leader.0))
+                    .with_leader_epoch(leader.leader_epoch.0);
+                leaders.name(leader);
             }
             topics.push(&asked.key, row, answer.records);
         }
@@ -153,7 +159,7 @@ impl Answer {
             .with_error_code(error.code())
             .with_session_id(session_id)
             .with_responses(topics.responses)
-            .with_node_endpoints(endpoints);
+            .with_node_endpoints(leaders.endpoints(node_endpoint));
         ResponseBody::Fetch(Box::new(FetchBody { response, records: topics.records }))
     }
 
@@ -208,28 +214,12 @@ impl Answer {
     }
 }
 
-fn name_leader(
-    answer: &PartitionAnswer,
-    row: &mut PartitionData,
-    endpoints: &mut Vec<NodeEndpoint>,
-    nodes: &[Node],
-) {
-    let Some(current) = &answer.current_leader else { return };
-    let leader_id = WireBrokerId(current.leader.0);
-    row.current_leader = LeaderIdAndEpoch::default()
-        .with_leader_id(leader_id)
-        .with_leader_epoch(current.leader_epoch.0);
-    if endpoints.iter().any(|endpoint| endpoint.node_id == leader_id) {
-        return;
-    }
-    if let Some(node) = nodes.iter().find(|node| node.id == current.leader) {
-        let endpoint = NodeEndpoint::default()
-            .with_node_id(leader_id)
-            .with_host(node.wire_host())
-            .with_port(i32::from(node.port))
-            .with_rack(node.wire_rack());
-        endpoints.push(endpoint);
-    }
+fn node_endpoint(node: &Node) -> NodeEndpoint {
+    NodeEndpoint::default()
+        .with_node_id(node.wire_id())
+        .with_host(node.wire_host())
+        .with_port(i32::from(node.port))
+        .with_rack(node.wire_rack())
 }
 
 /// The rows of a response, and their records beside them.

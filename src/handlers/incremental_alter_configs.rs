@@ -10,7 +10,7 @@ use kafka_protocol::messages::{
 use protocol::api::{ApiSpec, Stage};
 
 use super::Reply;
-use super::common::config_resource::{Alteration, Edit, alter_all};
+use super::common::config_resource::{ALTERATION_GAPS, Alteration, Edit, alter_all};
 use super::common::wire::{code_of, message_of, reply};
 use crate::config::alter::{Change, Operation};
 use crate::context::{RequestContext, Services};
@@ -19,11 +19,7 @@ use crate::context::{RequestContext, Services};
 /// - 0: the first
 /// - 1: flexible
 pub const SPEC: ApiSpec = ApiSpec {
-    gaps: &[
-        "Groups, client metrics and loggers cannot be configured.",
-        "Listeners, limits on connections and producer.id.expiration.ms are read at start only.",
-        "Unknown broker keys, which Kafka keeps for plugins, are refused.",
-    ],
+    gaps: ALTERATION_GAPS,
     stage: Stage::Partial,
     ..ApiSpec::new(ApiKey::IncrementalAlterConfigs, 0..=1)
 };

@@ -11,7 +11,6 @@
 
 mod codec;
 pub mod disk;
-pub mod disk_budget;
 pub mod error;
 pub mod index;
 pub mod journal;

@@ -62,6 +62,20 @@ impl Network {
         self.transport.call(BrokerId(target), self.group, message, timeout).await
     }
 
+    /// A vote, or the question whether there would be one: they differ in the message's kind alone.
+    async fn ask_for_vote(
+        &self,
+        kind: u8,
+        request: &VoteRequest<TypeConfig>,
+        timeout: std::time::Duration,
+    ) -> Result<VoteResponse<TypeConfig>, Error> {
+        let answer = async {
+            let request = codec::encode_vote(kind, request)?;
+            codec::decode_vote_answer(&self.call(request, timeout).await?)
+        };
+        answer.await.map_err(|error| self.error(RPCTypes::Vote, timeout, &error))
+    }
+
     fn error(&self, action: RPCTypes, timeout: std::time::Duration, error: &PeerError) -> Error {
         match error {
             PeerError::Unreachable(_) => Error::Unreachable(Unreachable::new(error)),
@@ -96,12 +110,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, Error> {
-        let timeout = option.soft_ttl();
-        let answer = async {
-            let request = codec::encode_vote(codec::VOTE, &request)?;
-            codec::decode_vote_answer(&self.call(request, timeout).await?)
-        };
-        answer.await.map_err(|error| self.error(RPCTypes::Vote, timeout, &error))
+        self.ask_for_vote(codec::VOTE, &request, option.soft_ttl()).await
     }
 
     async fn pre_vote(
@@ -109,12 +118,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, Error> {
-        let timeout = option.soft_ttl();
-        let answer = async {
-            let request = codec::encode_vote(codec::PRE_VOTE, &request)?;
-            codec::decode_vote_answer(&self.call(request, timeout).await?)
-        };
-        answer.await.map_err(|error| self.error(RPCTypes::Vote, timeout, &error))
+        self.ask_for_vote(codec::PRE_VOTE, &request, option.soft_ttl()).await
     }
 
     async fn full_snapshot(

@@ -1,14 +1,9 @@
 //! Whether a producer's batch may be appended, and what must be changed in it (Kafka:
 //! `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`).
 //!
-//! The CRC, the header's counts and every record of an uncompressed batch are always checked: its
-//! records are walked in place. Kafka also decompresses every compressed batch to count its
-//! records. Here that is the switch `check_compressed_records`; without it a compressed batch is
-//! decompressed only where the outcome depends on its records: on a compacted topic, where a
-//! timestamp is or may be out of range, and for another codec. What is not decompressed can hurt
-//! its own consumers at most, for offsets, sequences and timestamps of the log come from the
-//! header. Decompression is a stream: a bomb costs one buffer and, at most, the time for
-//! `max_decompressed_bytes`.
+//! The CRC, the header's counts and every record are checked, also those of a compressed batch, as
+//! Kafka does: what is stored can be read. An uncompressed batch is walked in place; decompression
+//! is a stream: a bomb costs one buffer and, at most, the time for `max_decompressed_bytes`.
 //!
 //! A batch that passes unchanged keeps its body by reference.
 //!
@@ -52,8 +47,6 @@ pub struct ValidationRules {
     pub target_codec: Option<Codec>,
     /// Whether a client sends it, rather than a coordinator of ours.
     pub is_client: bool,
-    /// Whether compressed batches are decompressed for the sake of checking alone.
-    pub check_compressed_records: bool,
     /// How much a batch may grow when it is decompressed.
     pub max_decompressed_bytes: usize,
 }
@@ -72,7 +65,6 @@ impl ValidationRules {
             after_max_ms: 3_600_000,
             target_codec: None,
             is_client: true,
-            check_compressed_records: true,
             max_decompressed_bytes: 128 << 20,
         }
     }
@@ -144,20 +136,17 @@ pub fn validate_for_append(
     check_header(&batch, rules)?;
     let codec = codec_of(batch.header())?;
     let target = rules.target_codec.unwrap_or(codec);
-    let mut rebuild = target != codec && !batch.header().is_control();
-    if codec == Codec::None || needs_records(batch.header(), rules) {
-        let seen = look_at_records(&batch, codec, rules)?;
-        if rules.timestamp_type == TimestampType::CreateTime {
-            batch.set_max_timestamp(TimestampType::CreateTime, seen.max_timestamp);
-        }
-        // Kafka counts the records of a compressed batch anew where its producer counted wrongly,
-        // and takes an uncompressed one as it is; consumers would see offsets twice.
-        if !seen.offsets_are_dense && codec == Codec::None {
-            return Err(ValidationError::invalid("the records' offset deltas do not count up"));
-        }
-        rebuild |= !seen.offsets_are_dense;
+    let target_differs = target != codec && !batch.header().is_control();
+    let seen = look_at_records(&batch, codec, rules)?;
+    if rules.timestamp_type == TimestampType::CreateTime {
+        batch.set_max_timestamp(TimestampType::CreateTime, seen.max_timestamp);
     }
-    if rebuild {
+    // Kafka counts the records of a compressed batch anew where its producer counted wrongly, and
+    // takes an uncompressed one as it is; consumers would see offsets twice.
+    if !seen.offsets_are_dense && codec == Codec::None {
+        return Err(ValidationError::invalid("the records' offset deltas do not count up"));
+    }
+    if target_differs || !seen.offsets_are_dense {
         batch = recompressed(&batch, target, rules)?;
     }
     let mut log_append_time = Timestamp::UNKNOWN;
@@ -256,15 +245,6 @@ fn codec_of(header: &BatchHeader) -> Result<Codec, ValidationError> {
         let message = format!("attributes {:#06x} name no codec", header.attributes);
         ValidationError::new(ErrorCode::UnsupportedCompressionType, message)
     })
-}
-
-/// Whether a compressed batch must be decompressed before it can be judged.
-fn needs_records(header: &BatchHeader, rules: &ValidationRules) -> bool {
-    rules.check_compressed_records
-        || rules.compacted
-        || header.timestamp_type() == TimestampType::LogAppendTime
-        || (rules.timestamp_type == TimestampType::CreateTime
-            && (rules.before_max_ms != i64::MAX || !rules.allows(header.max_timestamp)))
 }
 
 /// What the records of a batch say together.

@@ -12,6 +12,13 @@ use crate::config::alter::{AlterError, Change, Target, incremental, replace};
 use crate::config::definitions::Definition;
 use crate::context::Services;
 
+/// What neither of the two APIs does.
+pub const ALTERATION_GAPS: &[&str] = &[
+    "Groups, client metrics and loggers cannot be configured.",
+    "Listeners, limits on connections and producer.id.expiration.ms are read at start only.",
+    "Unknown broker keys, which Kafka keeps for plugins, are refused.",
+];
+
 /// Kafka's `ConfigResource.Type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceType {

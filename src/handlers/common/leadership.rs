@@ -5,6 +5,8 @@ use cluster::replica::Replica;
 use protocol::error_code::ErrorCode;
 use protocol::types::{BrokerId, LeaderEpoch};
 
+use super::nodes::Node;
+
 /// An epoch of a request; negative says "not known".
 #[must_use]
 pub fn epoch_from_wire(epoch: i32) -> Option<LeaderEpoch> {
@@ -46,6 +48,34 @@ impl CurrentLeader {
         let leadership = replica.leadership();
         let leader_epoch = leadership.leader_epoch;
         leadership.leader.map(|leader| CurrentLeader { leader, leader_epoch })
+    }
+}
+
+/// The brokers that an answer's rows send the client to, each once.
+#[derive(Debug)]
+pub struct NamedLeaders<'a> {
+    reachable: &'a [Node],
+    named: Vec<&'a Node>,
+}
+
+impl<'a> NamedLeaders<'a> {
+    /// None yet; `reachable` are the brokers that the client may be sent to.
+    #[must_use]
+    pub fn among(reachable: &'a [Node]) -> NamedLeaders<'a> {
+        NamedLeaders { reachable, named: Vec::new() }
+    }
+
+    /// A row has named this leader.
+    pub fn name(&mut self, leader: &CurrentLeader) {
+        if self.named.iter().any(|node| node.id == leader.leader) {
+            return;
+        }
+        self.named.extend(self.reachable.iter().find(|node| node.id == leader.leader));
+    }
+
+    /// Where those that were named are reached, as the answer's own type.
+    pub fn endpoints<E>(self, endpoint: impl Fn(&Node) -> E) -> Vec<E> {
+        self.named.into_iter().map(endpoint).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use protocol::error_code::ErrorCode;
 use protocol::record_batch::ValidationError;
 use protocol::types::{Offset, Timestamp, TopicId};
 
-use super::leadership::CurrentLeader;
+use super::leadership::{CurrentLeader, NamedLeaders};
 use super::nodes::Node;
 use crate::error_map::ToErrorCode;
 
@@ -150,13 +150,16 @@ impl TopicRows {
 /// The whole response; `nodes` are the brokers that the client may be sent to.
 #[must_use]
 pub fn response(topics: Vec<TopicRows>, version: i16, nodes: &[Node]) -> ProduceResponse {
-    let mut endpoints: Vec<NodeEndpoint> = Vec::new();
+    let mut leaders = NamedLeaders::among(nodes);
     let topics = topics.into_iter().map(|TopicRows { name, id, partitions }| {
         let rows = partitions.into_iter().map(|row| {
             let leader = row.current_leader().cloned();
             let mut row = partition_row(row, version);
             if let Some(leader) = leader.filter(|_| version >= CURRENT_LEADER_SINCE) {
-                name_leader(&leader, &mut row, &mut endpoints, nodes);
+                row.current_leader = LeaderIdAndEpoch::default()
+                    .with_leader_id(WireBrokerId(leader.leader.0))
+                    .with_leader_epoch(leader.leader_epoch.0);
+                leaders.name(&leader);
             }
             row
         });
@@ -166,30 +169,14 @@ pub fn response(topics: Vec<TopicRows>, version: i16, nodes: &[Node]) -> Produce
             .with_partition_responses(rows.collect())
     });
     let responses = topics.collect();
-    ProduceResponse::default().with_responses(responses).with_node_endpoints(endpoints)
-}
-
-fn name_leader(
-    current: &CurrentLeader,
-    row: &mut PartitionProduceResponse,
-    endpoints: &mut Vec<NodeEndpoint>,
-    nodes: &[Node],
-) {
-    let leader_id = WireBrokerId(current.leader.0);
-    row.current_leader = LeaderIdAndEpoch::default()
-        .with_leader_id(leader_id)
-        .with_leader_epoch(current.leader_epoch.0);
-    if endpoints.iter().any(|endpoint| endpoint.node_id == leader_id) {
-        return;
-    }
-    if let Some(node) = nodes.iter().find(|node| node.id == current.leader) {
-        let endpoint = NodeEndpoint::default()
-            .with_node_id(leader_id)
+    let endpoints = leaders.endpoints(|node| {
+        NodeEndpoint::default()
+            .with_node_id(node.wire_id())
             .with_host(node.wire_host())
             .with_port(i32::from(node.port))
-            .with_rack(node.wire_rack());
-        endpoints.push(endpoint);
-    }
+            .with_rack(node.wire_rack())
+    });
+    ProduceResponse::default().with_responses(responses).with_node_endpoints(endpoints)
 }
 
 fn partition_row(row: ProduceRow, version: i16) -> PartitionProduceResponse {

@@ -40,14 +40,11 @@ fn refusal(records: &Bytes, rules: &ValidationRules) -> ErrorCode {
 #[test]
 fn a_good_batch_passes_untouched_and_uncopied() {
     for codec in Codec::ALL {
-        for check_compressed_records in [false, true] {
-            let records = bytes(codec);
-            let rules = ValidationRules { check_compressed_records, ..rules() };
-            let validated = validate_for_append(&records, &rules).unwrap();
-            assert_eq!(validated.batch.to_bytes(), records);
-            assert_eq!(validated.log_append_time, Timestamp::UNKNOWN);
-            assert!(records.as_ptr_range().contains(&validated.batch.body().as_ptr()));
-        }
+        let records = bytes(codec);
+        let validated = validate_for_append(&records, &rules()).unwrap();
+        assert_eq!(validated.batch.to_bytes(), records);
+        assert_eq!(validated.log_append_time, Timestamp::UNKNOWN);
+        assert!(records.as_ptr_range().contains(&validated.batch.body().as_ptr()));
     }
 }
 
@@ -137,9 +134,6 @@ fn a_count_that_the_records_do_not_bear_out_is_refused() {
             let bad = patched(&bad, 23, &last_delta.to_be_bytes());
             let refused = validate_for_append(&bad, &rules()).unwrap_err();
             assert_eq!(refused.error_code, ErrorCode::InvalidRecord, "{codec:?} {count}");
-            let lenient = ValidationRules { check_compressed_records: false, ..rules() };
-            let passes = validate_for_append(&bad, &lenient).is_ok();
-            assert_eq!(passes, codec != Codec::None, "{codec:?} {count}");
         }
     }
 }
@@ -210,8 +204,7 @@ fn compacted_topics_name_the_records_without_keys() {
             .build()
             .unwrap()
             .to_bytes();
-        let compacted =
-            ValidationRules { compacted: true, check_compressed_records: false, ..rules() };
+        let compacted = ValidationRules { compacted: true, ..rules() };
         let refused = validate_for_append(&records, &compacted).unwrap_err();
         assert_eq!(refused.error_code, ErrorCode::InvalidRecord);
         let named: Vec<_> = refused.record_errors.iter().map(|(index, _)| *index).collect();
@@ -234,8 +227,7 @@ fn timestamps_out_of_range_are_named() {
             .unwrap()
             .to_bytes();
         for (before_max_ms, expected) in [(i64::MAX, vec![1]), (10_000, vec![1, 2])] {
-            let rules =
-                ValidationRules { before_max_ms, check_compressed_records: false, ..rules() };
+            let rules = ValidationRules { before_max_ms, ..rules() };
             let refused = validate_for_append(&records, &rules).unwrap_err();
             assert_eq!(refused.error_code, ErrorCode::InvalidTimestamp);
             let named: Vec<_> = refused.record_errors.iter().map(|(index, _)| *index).collect();

@@ -1,4 +1,5 @@
 //! Coordinators: machines fed by the log of an internal topic's partition (`shard`), and what runs
 //! them.
 
+pub mod group;
 pub mod shard;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use storage::StorageError;
 use storage::log_store::{LogStore, StoreStats};
 
 use crate::context::Services;
@@ -40,11 +41,11 @@ impl Readiness {
         if !self.serving.load(Ordering::Acquire) {
             return Err("the broker is starting or shutting down".to_owned());
         }
-        if let Some(why) = self.store.stopped() {
-            return Err(format!("the store has stopped: {why}"));
-        }
-        if self.store.stats().is_full {
-            return Err("the disk is full".to_owned());
+        // Looks at the disk again while it is full: without appends nobody else does.
+        match self.store.check_space() {
+            Ok(()) => {}
+            Err(StorageError::NoSpace(_)) => return Err("the disk is full".to_owned()),
+            Err(error) => return Err(format!("the store has stopped: {error}")),
         }
         if services.cluster.controller().is_none() {
             return Err("the metadata log has no leader".to_owned());

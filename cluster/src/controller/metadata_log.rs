@@ -59,11 +59,15 @@ impl MetadataMachine {
         let before = self.image_now();
         let (image, delta, result) = apply(&before, command);
         if result.is_ok() && image != *before {
-            // Replicas first: who sees the image may use them.
+            // Replicas are made before the image is seen, for who sees it may use them, and go after
+            // it: who finds one gone sees that the topic is.
             if let Some(registry) = self.registry.get() {
                 registry.on_change(&before, &image, &delta);
             }
             self.image.send_replace(Arc::new(image));
+            if let Some(registry) = self.registry.get() {
+                registry.remove(delta.removed_groups);
+            }
         }
         result
     }
@@ -96,10 +100,14 @@ impl Machine for MetadataMachine {
             serde_json::from_slice(image).map_err(|e| StorageError::Corrupt(e.to_string()))?;
         let _changing = self.changes.lock();
         let before = self.image_now();
+        let removed = &before.groups() - &image.groups();
         if let Some(registry) = self.registry.get() {
-            registry.on_snapshot(&before, &image);
+            registry.on_snapshot(&image);
         }
         self.image.send_replace(Arc::new(image));
+        if let Some(registry) = self.registry.get() {
+            registry.remove(removed);
+        }
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use protocol::types::{BrokerId, PartitionId, TopicId};
@@ -109,6 +109,13 @@ impl MetadataImage {
     #[must_use]
     pub fn topic_by_id(&self, id: TopicId) -> Option<&Arc<TopicImage>> {
         self.topics.get(self.topic_names.get(&id)?)
+    }
+
+    /// The Raft groups of all partitions.
+    #[must_use]
+    pub fn groups(&self) -> BTreeSet<u64> {
+        let topics = self.topics.values();
+        topics.flat_map(|topic| topic.partitions.iter().map(|partition| partition.group)).collect()
     }
 
     /// How many partitions all topics have together.

@@ -6,7 +6,9 @@ use parking_lot::Mutex;
 use protocol::record_batch::RecordBatch;
 use protocol::types::{BrokerId, LeaderEpoch, Offset, PartitionId, Timestamp, TopicId};
 use storage::StorageError;
-use storage::log_store::{Completion, GroupLog, ReadLimit, Records, TimestampOffset};
+use storage::log_store::{
+    Completion, GroupLog, NextRecord, ReadLimit, Records, TimestampOffset,
+};
 use tokio::sync::Notify;
 
 use super::lifecycle::Environment;
@@ -80,6 +82,8 @@ pub(super) struct Shared {
     pub(super) settings: Mutex<ReplicaSettings>,
     pub(super) published: Published,
     pub(super) proposer: Mutex<ProposerState>,
+    /// Held while the Raft instance is being opened or closed.
+    pub(super) changing: tokio::sync::Mutex<()>,
     pub(super) maintenance: Mutex<Maintenance>,
 }
 
@@ -124,6 +128,7 @@ impl Replica {
             settings: Mutex::new(settings),
             published: Published::new(view),
             proposer: Mutex::new(ProposerState::default()),
+            changing: tokio::sync::Mutex::default(),
             maintenance: Mutex::default(),
             environment,
             log,
@@ -210,6 +215,23 @@ impl Replica {
         Ok(self.shared.log.offset_of_max_timestamp(upper_bound)?)
     }
 
+    /// The first record at or behind `from` and below `upper_bound`, control records aside: when
+    /// it was made, and what decides how long it stays. May read a batch from disk.
+    pub fn next_record(
+        &self,
+        from: Offset,
+        upper_bound: Offset,
+    ) -> Result<Option<NextRecord>, ReadError> {
+        self.shared.check_exists()?;
+        Ok(self.shared.log.next_record(from, upper_bound)?)
+    }
+
+    /// Bytes of records ever appended, whatever was deleted meanwhile: what
+    /// [`NextRecord::batch_end_position`] is to be compared with.
+    pub fn end_position(&self) -> u64 {
+        self.shared.log.end_position()
+    }
+
     /// The largest epoch not above `epoch`, and where the next one begins (KIP-320); `None` when
     /// it is not known. The leader's own epoch counts from its election on, also without a batch
     /// (Kafka: `LeaderEpochFileCache.endOffsetFor`, which a leader feeds when it is elected).
@@ -235,9 +257,10 @@ impl Replica {
         self.shared.log.epoch_for_offset(offset)
     }
 
-    /// Raises the log start offset on all replicas (DeleteRecords, retention); answers when done.
+    /// Raises the log start offset on all replicas (DeleteRecords, compaction of a coordinator's
+    /// log); answers when done.
     pub async fn advance_log_start(&self, offset: Offset) -> Result<Offset, AppendError> {
-        self.shared.advance_log_start(offset).await
+        self.shared.advance_log_start(offset, LogStartCause::Request).await
     }
 
     /// Bytes of the log on this broker.

@@ -89,14 +89,9 @@ impl Shared {
     }
 
     async fn open_single(self: &Arc<Self>) {
-        match self.open().await {
-            Ok(group) => {
-                if !self.install(&group) {
-                    group.close().await;
-                    return;
-                }
-                self.advance();
-            }
+        match self.open_and_install().await {
+            Ok(Some(_)) => self.advance(),
+            Ok(None) => {}
             Err(error) => {
                 tracing::warn!(group = self.log.id().0, %error, "partition cannot be opened");
                 let waiting = {
@@ -116,12 +111,9 @@ impl Shared {
     /// Keeps a replicated partition's instance open and follows its leadership.
     async fn run_replicated(self: &Arc<Self>) {
         loop {
-            match self.open().await {
-                Ok(group) => {
-                    if !self.install(&group) {
-                        group.close().await;
-                        return;
-                    }
+            match self.open_and_install().await {
+                Ok(None) => return,
+                Ok(Some(group)) => {
                     group.watch_leader(|state| self.on_leader_state(state)).await;
                     self.on_replicated_stopped(&group);
                 }
@@ -134,6 +126,17 @@ impl Shared {
             }
             tokio::time::sleep(REOPEN_DELAY).await;
         }
+    }
+
+    /// The open instance; `None` when the partition has gone meanwhile.
+    async fn open_and_install(self: &Arc<Self>) -> Result<Option<RaftGroup>, StorageError> {
+        let _changing = self.changing.lock().await;
+        let group = self.open().await?;
+        if self.install(&group) {
+            return Ok(Some(group));
+        }
+        group.close().await;
+        Ok(None)
     }
 
     /// Whether the partition still wants the instance.
@@ -230,6 +233,8 @@ impl Shared {
         if !self.is_single_voter() {
             return;
         }
+        // What is being opened is not idle.
+        let Ok(_changing) = self.changing.try_lock() else { return };
         let group = {
             let mut state = self.proposer.lock();
             let Phase::Open(group) = &state.phase else { return };
@@ -271,6 +276,8 @@ impl Shared {
         for ticket in waiting {
             ticket.failed(AppendError::Gone);
         }
+        // An instance that is just being opened or closed writes until that is done.
+        let _changing = self.changing.lock().await;
         if let Some(group) = group {
             group.close().await;
         }

@@ -1,6 +1,6 @@
 //! The replicas of this broker: made and closed as the metadata image changes, and maintained.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,10 +56,7 @@ impl Registry {
         for topic in image.topics.values() {
             self.ensure_topic(image, topic);
         }
-        let known: BTreeSet<u64> = {
-            let topics = image.topics.values();
-            topics.flat_map(|topic| topic.partitions.iter().map(|p| p.group)).collect()
-        };
+        let known = image.groups();
         for group in self.environment.store.group_ids() {
             // A number that this image has not handed out is not for it to judge.
             if group.0 != 0 && group.0 < image.next_group_id && !known.contains(&group.0) {
@@ -68,7 +65,7 @@ impl Registry {
         }
     }
 
-    /// Follows a change of the image.
+    /// Makes what a change of the image brings, before the image is published.
     pub(crate) fn on_change(
         &self,
         before: &MetadataImage,
@@ -80,9 +77,6 @@ impl Registry {
                 self.ensure_topic(image, topic);
             }
         }
-        for group in &delta.removed_groups {
-            self.remove_replica(*group);
-        }
         if !Arc::ptr_eq(&before.broker_configs, &image.broker_configs) {
             for topic in image.topics.values() {
                 self.ensure_topic(image, topic);
@@ -90,18 +84,16 @@ impl Registry {
         }
     }
 
-    /// Follows an image that replaces the one before at once.
-    pub(crate) fn on_snapshot(&self, before: &MetadataImage, image: &MetadataImage) {
+    /// Makes what an image has that replaces the one before at once.
+    pub(crate) fn on_snapshot(&self, image: &MetadataImage) {
         for topic in image.topics.values() {
             self.ensure_topic(image, topic);
         }
-        let groups = |image: &MetadataImage| -> BTreeSet<u64> {
-            let topics = image.topics.values();
-            topics.flat_map(|topic| topic.partitions.iter().map(|p| p.group)).collect()
-        };
-        for group in groups(before).difference(&groups(image)) {
-            self.remove_replica(*group);
-        }
+    }
+
+    /// Removes what the published image no longer has.
+    pub(crate) fn remove(&self, groups: impl IntoIterator<Item = u64>) {
+        groups.into_iter().for_each(|group| self.remove_replica(group));
     }
 
     /// Makes the topic's replicas that are not there, and tells the others their settings.

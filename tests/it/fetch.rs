@@ -71,6 +71,21 @@ fn waits_as_long_as_it_was_told_when_nothing_comes() {
 }
 
 #[test]
+fn a_waiting_fetch_is_told_that_its_topic_was_deleted() {
+    for round in 0..10 {
+        let name = format!("fetch-deleted-{round}");
+        let mut connection = connect();
+        topic_of_three(&mut connection, &name);
+        let request = fetch(&name, 0, 9).with_max_wait_ms(LONG_WAIT_MS);
+        connection.send(FETCH_VERSION, &request).expect("sent");
+        assert_eq!(error(connect().delete_topic(&name)), ErrorCode::None);
+        let (_, response) = connection.receive::<FetchRequest>(FETCH_VERSION).expect("answered");
+        let told = error(only_fetched(&response).error_code);
+        assert_eq!(told, ErrorCode::UnknownTopicOrPartition, "round {round}");
+    }
+}
+
+#[test]
 fn a_waiting_fetch_is_woken_by_a_produce() {
     let mut connection = connect();
     topic_of_three(&mut connection, "fetch-woken");

@@ -83,7 +83,7 @@ fn validate_only_creates_nothing() {
 fn a_name_deleted_and_created_anew_is_another_topic() {
     let mut connection = connect();
     let mut last_id = uuid::Uuid::nil();
-    let rounds = if is_kafka() { 3 } else { 50 };
+    let rounds = if is_kafka() { 3 } else { 100 };
     for round in 0..rounds {
         connection.create_topic("topics-again", 2);
         let id = connection.describe_topic("topics-again").topic_id;

@@ -17,7 +17,7 @@ use crate::limits::PRODUCER_ID_BLOCK;
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, TopicImage};
 use crate::raft::{RaftGroup, Timing, spawn};
-use crate::replica::Replica;
+use crate::replica::{LogStartObserver, Replica};
 use crate::replica::lifecycle::{Environment, node_id};
 use crate::replica::registry::Registry;
 use crate::transport::{NoPeers, PeerError, PeerMessage, PeerTransport};
@@ -206,6 +206,12 @@ impl Cluster {
         partition: PartitionId,
     ) -> Result<Arc<Replica>, ReadError> {
         self.registry.get(topic, partition).ok_or(ReadError::Gone)
+    }
+
+    /// Has `observer` told of every log start that moves from now on while this broker leads; it
+    /// must not block. The first observer stays.
+    pub fn observe_log_starts(&self, observer: LogStartObserver) {
+        self.registry.observe_log_starts(observer);
     }
 
     /// The metadata leader, if known.

@@ -56,3 +56,6 @@ pub const DECOMPRESSED_BATCH_BYTES: usize = 256 << 20;
 /// Unsynced journal bytes after which the system is asked to begin writing them, so that the sync
 /// of a full file does not hold up the writer.
 pub const WRITEBACK_BYTES: u64 = 8 << 20;
+
+/// Entries that a look for the next record steps over at most (those without records, say).
+pub const NEXT_RECORD_ENTRIES: u64 = 256;

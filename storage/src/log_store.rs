@@ -154,6 +154,20 @@ pub struct ReadLimit {
     pub min_one_batch: bool,
 }
 
+/// The first record at or behind an offset, and what decides how long it stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextRecord {
+    /// Its offset: behind the one asked for where the log has a gap.
+    pub offset: Offset,
+    /// Its timestamp, -1 if it has none.
+    pub timestamp: Timestamp,
+    /// The largest timestamp up to the end of its batch. Retention by time takes whole batches, the
+    /// oldest first, so the record goes when this one has expired.
+    pub expires_with: Timestamp,
+    /// Where its batch ends, in bytes of records ever appended: see [`GroupLog::end_position`].
+    pub batch_end_position: u64,
+}
+
 /// A record found by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimestampOffset {

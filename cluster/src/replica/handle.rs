@@ -6,9 +6,7 @@ use parking_lot::Mutex;
 use protocol::record_batch::RecordBatch;
 use protocol::types::{BrokerId, LeaderEpoch, Offset, PartitionId, Timestamp, TopicId};
 use storage::StorageError;
-use storage::log_store::{
-    Completion, GroupLog, NextRecord, ReadLimit, Records, TimestampOffset,
-};
+use storage::log_store::{Completion, GroupLog, NextRecord, ReadLimit, Records, TimestampOffset};
 use tokio::sync::Notify;
 
 use super::lifecycle::Environment;
@@ -58,6 +56,33 @@ pub struct Appended {
     /// The batch had been appended before (idempotent retry).
     pub duplicate: bool,
 }
+
+/// Why a log start moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LogStartCause {
+    /// `retention.ms`
+    RetentionTime,
+    /// `retention.bytes`
+    RetentionSize,
+    /// Someone asked for it (DeleteRecords).
+    Request,
+}
+
+/// A log start that moved: what lay before it is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogStartMoved {
+    /// The topic.
+    pub topic_id: TopicId,
+    /// Its partition.
+    pub partition: PartitionId,
+    /// Where the log starts now.
+    pub log_start_offset: Offset,
+    /// Why.
+    pub cause: LogStartCause,
+}
+
+/// Told of every log start that moves while this broker leads; must not block.
+pub type LogStartObserver = Arc<dyn Fn(LogStartMoved) + Send + Sync>;
 
 /// Which partition a replica is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -308,7 +333,23 @@ impl Shared {
         }
     }
 
-    pub(super) async fn advance_log_start(&self, offset: Offset) -> Result<Offset, AppendError> {
+    pub(super) async fn advance_log_start(
+        &self,
+        offset: Offset,
+        cause: LogStartCause,
+    ) -> Result<Offset, AppendError> {
+        let before = self.log.offsets().log_start_offset;
+        let log_start_offset = self.move_log_start(offset).await?;
+        if log_start_offset > before
+            && let Some(observer) = self.environment.log_start_observer.get()
+        {
+            let ReplicaId { topic, partition } = self.id;
+            observer(LogStartMoved { topic_id: topic, partition, log_start_offset, cause });
+        }
+        Ok(log_start_offset)
+    }
+
+    async fn move_log_start(&self, offset: Offset) -> Result<Offset, AppendError> {
         if self.check_exists().is_err() {
             return Err(AppendError::Gone);
         }

@@ -5,7 +5,7 @@
 //! partition exists, and opened again should it stop.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use protocol::types::{BrokerId, Offset};
 use storage::StorageError;
 use storage::log_store::LogStore;
 
-use super::handle::{Shared, leader_epoch};
+use super::handle::{LogStartObserver, Shared, leader_epoch};
 use super::proposer::{Phase, ProposerState};
 use crate::limits::{IDLE_ROUNDS, REOPEN_DELAY};
 use crate::metadata::CommandResult;
@@ -31,6 +31,8 @@ pub(crate) struct Environment {
     pub(crate) timing: Timing,
     /// Rounds of maintenance without an append after which a partition goes dormant.
     pub(crate) idle_rounds: u32,
+    /// Told of every log start that moves, once someone listens.
+    pub(crate) log_start_observer: OnceLock<LogStartObserver>,
 }
 
 impl Environment {
@@ -40,7 +42,14 @@ impl Environment {
         transport: Arc<dyn PeerTransport>,
         timing: Timing,
     ) -> Self {
-        Environment { broker_id, store, transport, timing, idle_rounds: IDLE_ROUNDS }
+        Environment {
+            broker_id,
+            store,
+            transport,
+            timing,
+            idle_rounds: IDLE_ROUNDS,
+            log_start_observer: OnceLock::new(),
+        }
     }
 
     pub(crate) fn node_id(&self) -> u64 {

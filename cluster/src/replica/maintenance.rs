@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use protocol::types::{Offset, Timestamp};
 
-use super::handle::Shared;
+use super::handle::{LogStartCause, Shared};
 use super::proposer::Phase;
 use crate::raft::purge_dormant;
 
@@ -40,8 +40,8 @@ impl Shared {
         producer_expiration_ms: i64,
     ) {
         if self.is_retention_due(now, retention_check_ms) {
-            if let Some(offset) = self.plan_retention(now)
-                && let Err(error) = self.advance_log_start(offset).await
+            if let Some((offset, cause)) = self.plan_retention(now)
+                && let Err(error) = self.advance_log_start(offset, cause).await
             {
                 tracing::debug!(group = self.log.id().0, %error, "retention is put off");
             }
@@ -76,8 +76,8 @@ impl Shared {
         true
     }
 
-    /// Where the log should start by now, if it should move.
-    fn plan_retention(&self, now: Timestamp) -> Option<Offset> {
+    /// Where the log should start by now, if it should move, and why.
+    fn plan_retention(&self, now: Timestamp) -> Option<(Offset, LogStartCause)> {
         let (retention_ms, retention_bytes) = {
             let settings = self.settings.lock();
             (settings.retention_ms, settings.retention_bytes)
@@ -87,13 +87,22 @@ impl Shared {
             return None;
         }
         let upper_bound = self.published.get().high_watermark;
-        match self.log.plan_retention(now, retention_ms, retention_bytes, upper_bound) {
-            Ok(offset) => offset.filter(|offset| *offset > self.log.offsets().log_start_offset),
-            Err(error) => {
-                tracing::warn!(group = self.log.id().0, %error, "retention cannot be planned");
-                None
-            }
-        }
+        let plan = |bytes| self.log.plan_retention(now, retention_ms, bytes, upper_bound);
+        let planned = plan(retention_bytes).and_then(|offset| {
+            let Some(offset) = offset.filter(|at| *at > self.log.offsets().log_start_offset) else {
+                return Ok(None);
+            };
+            let by_time = retention_bytes.is_none() || plan(None)? >= Some(offset);
+            let cause = match by_time {
+                true => LogStartCause::RetentionTime,
+                false => LogStartCause::RetentionSize,
+            };
+            Ok(Some((offset, cause)))
+        });
+        planned.unwrap_or_else(|error| {
+            tracing::warn!(group = self.log.id().0, %error, "retention cannot be planned");
+            None
+        })
     }
 
     /// A dormant partition's producers stay as the index has them, and are judged when it wakes.

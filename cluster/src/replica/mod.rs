@@ -11,6 +11,8 @@ mod ticket;
 #[cfg(test)]
 mod tests;
 
-pub use handle::{Appended, Leadership, Replica, ReplicaOffsets};
+pub use handle::{
+    Appended, Leadership, LogStartCause, LogStartMoved, LogStartObserver, Replica, ReplicaOffsets,
+};
 pub use published::OffsetsWatch;
 pub use ticket::AppendTicket;

@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use protocol::types::{PartitionId, Timestamp, TopicId};
 use storage::log_store::GroupId;
 
-use super::handle::{Replica, ReplicaId};
+use super::handle::{LogStartObserver, Replica, ReplicaId};
 use super::lifecycle::Environment;
 use crate::cluster::ReplicaSettings;
 use crate::limits::MAINTENANCE_INTERVAL;
@@ -34,6 +34,11 @@ struct Replicas {
 impl Registry {
     pub(crate) fn new(environment: Arc<Environment>, settings: SettingsOf) -> Self {
         Registry { environment, settings, replicas: RwLock::default() }
+    }
+
+    /// Has `observer` told of every log start that moves from now on. The first one stays.
+    pub(crate) fn observe_log_starts(&self, observer: LogStartObserver) {
+        self.environment.log_start_observer.get_or_init(|| observer);
     }
 
     pub(crate) fn get(&self, topic: TopicId, partition: PartitionId) -> Option<Arc<Replica>> {

@@ -20,7 +20,7 @@ use storage::log_store::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::{Replica, ReplicaOffsets};
+use super::{LogStartCause, LogStartMoved, Replica, ReplicaOffsets};
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{BrokerImage, MetadataCommand};
 use crate::{AppendError, Cluster, ClusterError, ClusterOptions, ReadError, ReplicaSettings};
@@ -303,6 +303,42 @@ async fn retention_by_time_drops_single_batches_within_its_interval() {
         changed.notified().await;
     }
     assert_eq!(read_all(&replica), [(1, String::from("new"))]);
+    broker.stop().await;
+}
+
+#[tokio::test]
+async fn who_watches_log_starts_is_told_why_they_moved() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let size = batch("old").size_in_bytes() as i64;
+    let keep =
+        ReplicaSettings { retention_ms: Some(1_000), retention_bytes: Some(size), ..settings() };
+    let broker = start_with(dir.path(), keep).await;
+    let (told, mut moves) = tokio::sync::mpsc::channel(10);
+    let observer = move |moved: LogStartMoved| told.try_send(moved).expect("there is room");
+    broker.cluster.observe_log_starts(Arc::new(observer));
+    broker.create_topic(1).await;
+    let replica = broker.replica();
+    replica.append(batch("one")).committed().await.expect("committed");
+    replica.append(batch("two")).committed().await.expect("committed");
+    let (partition, log_start_offset) = (PartitionId(0), Offset(1));
+    let first = LogStartMoved {
+        topic_id: TOPIC,
+        partition,
+        log_start_offset,
+        cause: LogStartCause::RetentionSize,
+    };
+    assert_eq!(moves.recv().await, Some(first));
+    broker.clock.store(1_001_001, Ordering::SeqCst);
+    let by_time = LogStartCause::RetentionTime;
+    let second = LogStartMoved { log_start_offset: Offset(2), cause: by_time, ..first };
+    assert_eq!(moves.recv().await, Some(second));
+    replica.append(batch_at(Timestamp(1_001_001), "six")).committed().await.expect("committed");
+    replica.advance_log_start(Offset(3)).await.expect("moved");
+    let asked = LogStartCause::Request;
+    let third = LogStartMoved { log_start_offset: Offset(3), cause: asked, ..first };
+    assert_eq!(moves.recv().await, Some(third));
+    replica.advance_log_start(Offset(1)).await.expect("stays");
+    assert!(moves.try_recv().is_err());
     broker.stop().await;
 }
 

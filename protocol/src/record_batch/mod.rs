@@ -179,6 +179,17 @@ impl RecordBatch {
         Records::open(self, limit_bytes)
     }
 
+    /// Offset and timestamp of the first record at or behind `offset`. Walks the body in place and
+    /// keeps nothing of it; what lies behind that record is not decompressed, and no more than
+    /// `limit_bytes` before it.
+    pub fn first_record_from(
+        &self,
+        offset: Offset,
+        limit_bytes: usize,
+    ) -> Result<Option<(Offset, Timestamp)>, BatchError> {
+        walk::first_record_from(self, offset, limit_bytes)
+    }
+
     /// Head and body in one buffer: copies, for tests and rare paths.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {

@@ -221,3 +221,27 @@ proptest! {
         let _ = EndTxnMarker::from_batch(&batch);
     }
 }
+
+#[test]
+fn the_first_record_from_an_offset_is_found_without_the_others() {
+    for codec in Codec::ALL {
+        let mut batch = sample(codec);
+        batch.place(Offset(10), LeaderEpoch(0));
+        let from = |offset| batch.first_record_from(Offset(offset), 1 << 20).unwrap();
+        assert_eq!(from(3), Some((Offset(10), Timestamp(1_000))));
+        assert_eq!(from(11), Some((Offset(11), Timestamp(900))));
+        assert_eq!(from(12), Some((Offset(12), Timestamp(i64::MAX / 2))));
+        assert_eq!(from(13), None);
+        // The last record is the long one: what lies before it is within the limit.
+        if codec == Codec::None {
+            assert!(batch.first_record_from(Offset(11), 64).is_ok());
+            assert!(batch.first_record_from(Offset(13), 64).is_err());
+        }
+    }
+    let mut stamped = sample(Codec::Lz4);
+    stamped.stamp_log_append_time(Timestamp(77));
+    assert_eq!(
+        stamped.first_record_from(Offset(1), 1 << 20).unwrap(),
+        Some((Offset(1), Timestamp(77)))
+    );
+}

@@ -8,7 +8,9 @@
 
 use std::io::BufRead;
 
-use super::BatchError;
+use super::{BatchError, RecordBatch, TimestampType};
+use crate::compression::{self, Codec};
+use crate::types::{Offset, Timestamp};
 use crate::varint;
 
 /// Bytes of the longest varint.
@@ -72,6 +74,45 @@ impl Source for &[u8] {
         *self = self.get(len..).ok_or_else(cut_short)?;
         Ok(())
     }
+}
+
+/// See [`RecordBatch::first_record_from`].
+pub(super) fn first_record_from(
+    batch: &RecordBatch,
+    offset: Offset,
+    limit_bytes: usize,
+) -> Result<Option<(Offset, Timestamp)>, BatchError> {
+    match batch.header().codec() {
+        Some(Codec::None) => walk_to(Walk::new(&batch.body()[..], limit_bytes), batch, offset),
+        Some(codec) => {
+            let stream = compression::stream(codec, batch.body(), limit_bytes)?;
+            walk_to(Walk::new(stream, limit_bytes), batch, offset)
+        }
+        None => Err(BatchError::Compression("the attributes name no codec".to_owned())),
+    }
+}
+
+fn walk_to<R: BufRead>(
+    mut walk: Walk<R>,
+    batch: &RecordBatch,
+    offset: Offset,
+) -> Result<Option<(Offset, Timestamp)>, BatchError> {
+    let header = batch.header();
+    for _ in 0..header.record_count {
+        let record = walk.step()?;
+        let at = Offset(header.base_offset.0.saturating_add(i64::from(record.offset_delta)));
+        if at < offset {
+            continue;
+        }
+        let timestamp = match header.timestamp_type() {
+            TimestampType::CreateTime => {
+                Timestamp(header.base_timestamp.0.wrapping_add(record.timestamp_delta))
+            }
+            TimestampType::LogAppendTime => header.max_timestamp,
+        };
+        return Ok(Some((at, timestamp)));
+    }
+    Ok(None)
 }
 
 /// The place in a body. See `records.rs` for how a record looks.

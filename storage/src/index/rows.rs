@@ -69,6 +69,12 @@ impl BatchMeta {
         i64::from(self.last_offset_delta) + 1
     }
 
+    /// Whether it holds a transaction's marker, which is not for consumers.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        self.header(0, 0).is_control()
+    }
+
     /// The header, as far as producers are concerned.
     #[must_use]
     pub fn header(&self, base_offset: i64, term: u64) -> BatchHeader {

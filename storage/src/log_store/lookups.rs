@@ -7,14 +7,17 @@
 
 use std::ops::Range;
 
+use protocol::record_batch::RecordBatch;
 use protocol::types::{LeaderEpoch, Offset, Timestamp};
 
 use super::log::GroupLog;
-use super::read::Found;
-use super::{EntryBody, EntryId, TimestampOffset};
+use super::read::{Found, read_exact};
+use super::{EntryBody, EntryId, NextRecord, TimestampOffset};
 use crate::StorageError;
 use crate::index::lookup;
-use crate::limits::DECOMPRESSED_BATCH_BYTES;
+use crate::index::rows::PlacedBatch;
+use crate::journal::record::HEADER_LEN;
+use crate::limits::{DECOMPRESSED_BATCH_BYTES, NEXT_RECORD_ENTRIES};
 use crate::retention::{self, Extent, RetainedLog, RetentionConfig};
 
 /// What a search by time looks at: entries, offsets, and the largest timestamp before them.
@@ -202,6 +205,104 @@ impl GroupLog {
         Ok(None)
     }
 
+    /// The first record at or behind `from` and below `upper_bound`, control records aside. Reads
+    /// no more than its batch, and that only up to the record.
+    ///
+    /// # Errors
+    /// What the index or the journal answers, or `Corrupt` for a batch that does not decode.
+    pub fn next_record(
+        &self,
+        from: Offset,
+        upper_bound: Offset,
+    ) -> Result<Option<NextRecord>, StorageError> {
+        let first = self.entry_with_offset(from.0)?;
+        let mut next = None;
+        let mut before = None;
+        self.visit_left(
+            first.saturating_sub(1)..first.saturating_add(NEXT_RECORD_ENTRIES),
+            &mut |found| {
+                let row = found.row();
+                if row.base_offset >= upper_bound.0 {
+                    return Ok(false);
+                }
+                next = self.next_record_of(&found, before.unwrap_or(-1), from)?;
+                before = Some(row.max_timestamp);
+                Ok(next.is_none())
+            },
+        )?;
+        Ok(next.filter(|record| record.offset < upper_bound))
+    }
+
+    /// The first record of the entry at or behind `from`; `expired_before` is the largest timestamp
+    /// up to the entry.
+    fn next_record_of(
+        &self,
+        found: &Found,
+        expired_before: i64,
+        from: Offset,
+    ) -> Result<Option<NextRecord>, StorageError> {
+        let row = found.row();
+        let entry_end = position(row.id.index, row.end_bytes);
+        let mut expires_with = expired_before;
+        for (at, placed) in row.placed_batches().enumerate() {
+            expires_with = expires_with.max(placed.meta.max_timestamp);
+            if placed.next_offset() <= from.0 || placed.meta.is_control() {
+                continue;
+            }
+            let batch = self.placed_batch(found, at, &placed)?;
+            let record = batch.first_record_from(from, DECOMPRESSED_BATCH_BYTES);
+            let record = record.map_err(|error| StorageError::Corrupt(error.to_string()))?;
+            let Some((offset, timestamp)) = record else { continue };
+            let behind = placed.position + u64::from(placed.meta.size_bytes);
+            return Ok(Some(NextRecord {
+                offset,
+                timestamp,
+                expires_with: Timestamp(expires_with),
+                batch_end_position: (entry_end + behind).saturating_sub(u64::from(row.size_bytes)),
+            }));
+        }
+        Ok(None)
+    }
+
+    /// One batch of an entry, without the others.
+    fn placed_batch(
+        &self,
+        found: &Found,
+        at: usize,
+        placed: &PlacedBatch<'_>,
+    ) -> Result<RecordBatch, StorageError> {
+        let corrupt = |error: protocol::record_batch::BatchError| {
+            StorageError::Corrupt(format!("group {}: {error}", self.group.id.0))
+        };
+        let row = match found {
+            Found::Memory(entry) => {
+                let mut head = [0; protocol::record_batch::HEADER_LEN];
+                head.copy_from_slice(&entry.head(at));
+                return RecordBatch::from_parts(head, entry.bodies[at].clone()).map_err(corrupt);
+            }
+            Found::Disk(row) if row.corrupt => {
+                let what = format!("entry {} of group {}", row.id.index, self.group.id.0);
+                return Err(StorageError::Corrupt(what));
+            }
+            Found::Disk(row) => row,
+        };
+        let file = self.shared().files.get(row.place.file)?;
+        let from = row.payload_position() + placed.position;
+        let mut bytes = read_exact(&*file, from, placed.meta.size_bytes as usize)?;
+        let batch = RecordBatch::split_from(&mut bytes).map_err(corrupt)?;
+        let batch = batch.ok_or_else(|| StorageError::Corrupt("an empty batch".to_owned()))?;
+        batch.verify_crc().map_err(corrupt)?;
+        Ok(batch)
+    }
+
+    /// Bytes of records ever appended: only grows, so that the difference of two is what lies
+    /// between them, whatever was deleted meanwhile.
+    #[must_use]
+    pub fn end_position(&self) -> u64 {
+        let end = self.group.lock().row.end;
+        end.id.map_or(0, |id| position(id.index, end.end_bytes))
+    }
+
     /// The offset that the log should start at by time and size retention, if it should move:
     /// exact to the batch. `retention_ms`/`retention_bytes` `None` = unlimited. Looks at nothing
     /// at or beyond `upper_bound`.
@@ -281,6 +382,11 @@ impl GroupLog {
         }
         self.entry_id(below)
     }
+}
+
+/// Where an entry ends, in bytes of payloads: what the journal has of it, less its headers.
+fn position(index: u64, end_bytes: u64) -> u64 {
+    end_bytes.saturating_sub(index.saturating_add(1).saturating_mul(HEADER_LEN as u64))
 }
 
 /// The batches of a log from the oldest on, read a few rows at a time.

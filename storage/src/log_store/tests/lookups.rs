@@ -97,3 +97,63 @@ fn retention_is_exact_to_the_batch() {
         },
     );
 }
+
+#[test]
+fn the_next_record_is_found_within_its_batch_and_behind_gaps() {
+    thrice(
+        |store, log| {
+            fill(store, log);
+            append(log, vec![opaque(id(1, 4), b"between")]);
+            append(log, vec![batches(id(1, 5), vec![marker(), stamps(&[7, 60])])]);
+        },
+        |log| {
+            let at = |offset, upper| {
+                let next = log.next_record(Offset(offset), Offset(upper)).unwrap();
+                next.map(|next| (next.offset.0, next.timestamp.0, next.expires_with.0))
+            };
+            assert_eq!(at(0, 100), Some((0, 10, 30)));
+            assert_eq!(at(1, 100), Some((1, 30, 30)));
+            assert_eq!(at(2, 100), Some((2, 20, 30)));
+            // The batch itself is younger than the one before it, which has to go first.
+            assert_eq!(at(3, 100), Some((3, 25, 30)));
+            assert_eq!(at(4, 100), Some((4, 40, 50)));
+            assert_eq!(at(6, 100), Some((6, 45, 50)));
+            assert_eq!(at(7, 100), Some((7, 50, 50)));
+            // Offset 8 is a marker's.
+            assert_eq!(at(8, 100), Some((9, 7, 999)));
+            assert_eq!(at(10, 100), Some((10, 60, 999)));
+            assert_eq!(at(11, 100), None);
+            assert_eq!(at(8, 9), None);
+            assert_eq!(at(4, 4), None);
+        },
+    );
+}
+
+fn marker() -> RecordBatch {
+    let kind = protocol::record_batch::ControlKind::Commit;
+    let marker = protocol::record_batch::EndTxnMarker { kind, coordinator_epoch: 0 };
+    marker.to_batch(ProducerId(1), ProducerEpoch(0), Timestamp(999)).unwrap()
+}
+
+#[test]
+fn positions_are_bytes_of_records_and_outlive_what_is_purged() {
+    let size = stamps(&[0]).size_in_bytes() as u64;
+    thrice(
+        |_, log| {
+            append(log, vec![batches(id(1, 0), vec![stamps(&[0]), stamps(&[1])])]);
+            append(log, vec![opaque(id(1, 1), b"")]);
+            append(log, vec![batches(id(1, 2), vec![stamps(&[2]), stamps(&[3])])]);
+            append(log, vec![batches(id(1, 3), vec![stamps(&[4])])]);
+            log.purge(id(1, 0), ignore()).unwrap();
+        },
+        |log| {
+            let end = log.end_position();
+            let behind = |offset| {
+                let next = log.next_record(Offset(offset), Offset(5)).unwrap().unwrap();
+                end - next.batch_end_position
+            };
+            assert_eq!((behind(2), behind(3), behind(4)), (2 * size, size, 0));
+            assert_eq!(end, 5 * size);
+        },
+    );
+}

@@ -1,28 +1,44 @@
 #!/usr/bin/env bash
-# Installs what the clients need, when it is missing: Debian packages, jars, Python packages.
-# Usage: setup.sh [kcat|java|python]...
+# Installs what the clients need, when it is missing: Debian packages, then each language's own.
+# Usage: setup.sh [client or folder]...
 set -euo pipefail
-. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+die() { echo "compat-tests: $*" >&2; exit 1; }
+
+# The chosen clients as lines `ID FOLDER`.
+chosen=$(python3 - "$here/matrix/clients.toml" "$@" <<'PY'
+import os, sys, tomllib
+names = sys.argv[2:]
+for client in tomllib.load(open(sys.argv[1], "rb"))["client"]:
+    is_named = not names or client["id"] in names or client["folder"] in names
+    if is_named and (client.get("short") or not os.environ.get("SHORT")):
+        print(client["id"], client["folder"])
+PY
+)
 
 packages=()
 need() { command -v "$1" >/dev/null 2>&1 || packages+=("$2"); }
-need python3 python3
-for client in "$@"; do
-    case $client in
+need_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv); }
+for folder in $(cut -s -d' ' -f2 <<<"$chosen" | sort -u); do
+    case $folder in
         kcat)
             need kcat kcat
             [ -e /usr/share/dict/american-english ] || packages+=(wamerican)
             ;;
-        java) need java default-jre-headless; need mvn maven ;;
-        python) python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv) ;;
-        *) die "no such client: $client" ;;
+        java) need javac default-jdk-headless; need mvn maven ;;
+        python) need_venv ;;
+        node) need_venv; need make make; need g++ g++ ;;
+        go) need_venv; need gcc gcc; need g++ g++ ;;
+        rust) need cmake cmake; need make make; need g++ g++ ;;
     esac
 done
-"$repo_dir/.ci/apt-install" "${packages[@]}"
+if [ ${#packages[@]} -gt 0 ]; then
+    "$here/../.ci/apt-install" "${packages[@]}" ||
+        die "these Debian packages are missing and could not be installed: ${packages[*]}"
+fi
 
-for client in "$@"; do
-    case $client in
-        java) "$compat_dir/java/class-path.sh" >/dev/null ;;
-        python) "$compat_dir/python/venv.sh" >/dev/null ;;
-    esac
-done
+while read -r client folder; do
+    [ -n "$client" ] || continue
+    CLIENT=$client "$here/$folder/prepare.sh" >/dev/null ||
+        die "what $client needs could not be installed: $folder/prepare.sh $client failed"
+done <<<"$chosen"

@@ -1,45 +1,46 @@
-"""What the cases share: the broker's address, a topic of their own, and where results go."""
+"""Chooses the client's adapter and the scenarios to run, and reports each result."""
 
+import importlib
 import os
 import pathlib
 import uuid
 
 import pytest
 
-WORK_DIR = pathlib.Path(os.environ["work_dir"])
+MODULES = {
+    "confluent-kafka": "clients.confluent",
+    "kafka-python": "clients.kafka_python",
+    "kafka-python-2.0": "clients.kafka_python",
+    "aiokafka": "clients.aiokafka_client",
+}
 
 
-def pytest_addoption(parser):
-    parser.addoption("--case", default="", help="only cases whose name contains this text")
-    parser.addoption("--short-cases", help="a file with the names of the cases to run")
+def scenario_of(item):
+    return item.originalname.removeprefix("test_").replace("_", "-")
 
 
-def case_name(item):
-    return "python/" + item.originalname.removeprefix("test_").replace("_", "-")
-
-
-def pytest_collection_modifyitems(config, items):
-    short = config.getoption("--short-cases")
-    names = pathlib.Path(short).read_text().split() if short else None
-    items[:] = [
-        item
-        for item in items
-        if config.getoption("--case") in case_name(item)
-        and (names is None or case_name(item) in names)
-    ]
+def pytest_collection_modifyitems(items):
+    wanted = os.environ["SCENARIOS"].split()
+    items[:] = sorted(
+        (item for item in items if scenario_of(item) in wanted),
+        key=lambda item: wanted.index(scenario_of(item)),
+    )
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    report = (yield).get_result()
+    outcome = yield
+    report = outcome.get_result()
     if report.when == "call" or report.failed:
-        with (WORK_DIR / "results").open("a") as results:
-            results.write(f"{'pass' if report.passed else 'fail'} {case_name(item)}\n")
+        result = "pass" if report.passed else "fail"
+        with pathlib.Path(os.environ["RESULTS"]).open("a") as results:
+            results.write(f"{result} {scenario_of(item)}\n")
 
 
-@pytest.fixture
-def bootstrap():
-    return os.environ["bootstrap"]
+@pytest.fixture(scope="session")
+def client():
+    module = importlib.import_module(MODULES[os.environ["CLIENT"]])
+    return module.Client(os.environ["BOOTSTRAP"])
 
 
 @pytest.fixture

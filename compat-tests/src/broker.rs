@@ -28,6 +28,7 @@ pub struct BrokerOptions {
     allowed_errors: Vec<String>,
     port: u16,
     http_port: u16,
+    kafka: bool,
 }
 
 impl BrokerOptions {
@@ -40,7 +41,15 @@ impl BrokerOptions {
         let [port, http_port] = free_ports().expect("there are free ports");
         let (binary, dir) = (binary.into(), dir.into());
         let (overrides, environment, allowed_errors) = (Vec::new(), Vec::new(), Vec::new());
-        BrokerOptions { binary, dir, overrides, environment, allowed_errors, port, http_port }
+        let kafka = is_kafka();
+        BrokerOptions { binary, dir, overrides, environment, allowed_errors, port, http_port, kafka }
+    }
+
+    /// Apache Kafka or Highwater, whatever the environment says.
+    #[must_use]
+    pub fn kafka(mut self, kafka: bool) -> BrokerOptions {
+        self.kafka = kafka;
+        self
     }
 
     /// Adds `key=value`.
@@ -139,7 +148,7 @@ impl Broker {
     /// When it does not start: the panic shows its log.
     #[must_use]
     pub fn start(options: BrokerOptions) -> Broker {
-        let process = if is_kafka() {
+        let process = if options.kafka {
             Process::Kafka(start_kafka(&options).expect("Apache Kafka can be started"))
         } else {
             let mut command = options.command().expect("the broker's log can be written");
@@ -339,7 +348,7 @@ impl Broker {
     /// ERROR lines of its log that were not allowed; none for Apache Kafka.
     #[must_use]
     pub fn unexpected_errors(&self) -> Vec<String> {
-        if is_kafka() {
+        if self.options.kafka {
             return Vec::new();
         }
         let allowed = &self.options.allowed_errors;

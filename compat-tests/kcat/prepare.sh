@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+# Nothing but the Debian package is needed.

@@ -1,0 +1,35 @@
+//! All cases, by what they are about.
+
+use crate::case::Case;
+
+mod api_versions;
+mod cluster;
+mod configs;
+mod fetch;
+mod list_offsets;
+mod log_ends;
+mod metadata;
+mod produce;
+mod produce_idempotent;
+mod topic_changes;
+mod topics;
+
+/// Every case.
+pub fn all() -> Vec<Case> {
+    [
+        api_versions::cases(),
+        metadata::cases(),
+        cluster::cases(),
+        topics::cases(),
+        topic_changes::cases(),
+        configs::cases(),
+        produce::cases(),
+        produce_idempotent::cases(),
+        list_offsets::cases(),
+        log_ends::cases(),
+        fetch::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,147 @@
+//! What differed, told once for all versions in which it did.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::case::{Case, Step, api_key};
+use crate::compare::Difference;
+use crate::known::KNOWN;
+use crate::run::{Planned, title};
+
+/// Longest value that is shown whole.
+const SHOWN_CHARS: usize = 300;
+
+/// One difference: API of the step, case and step, path, both values.
+type Row = (String, String, String, String, String);
+
+/// The differences of a run.
+#[derive(Debug, Default)]
+pub struct Report {
+    whole_run: bool,
+    rows: BTreeMap<Row, Vec<i16>>,
+    known: BTreeMap<usize, usize>,
+    compared: usize,
+    ran: BTreeSet<String>,
+    not_in_version: BTreeSet<String>,
+    without_case: Vec<String>,
+}
+
+impl Report {
+    /// Of a run over all cases, or over some.
+    pub fn new(whole_run: bool) -> Report {
+        Report { whole_run, ..Report::default() }
+    }
+
+    /// A version of a case that cannot be asked.
+    pub fn not_in_version(&mut self, case: &Case) {
+        self.not_in_version.insert(title(case));
+    }
+
+    /// What differed in one step.
+    pub fn add(&mut self, planned: &Planned, step: &Step, differences: Vec<Difference>) {
+        self.compared += 1;
+        self.ran.insert(title(planned.case));
+        let api = format!("{:?}", step.api);
+        let mut case = planned.case.name.clone();
+        if !step.name.is_empty() {
+            case = format!("{case}/{}", step.name);
+        }
+        for difference in differences {
+            // Names of a version's own topics are the same in every version but for the prefix.
+            let shown = |text: &str| text.replace(&planned.prefix, "~");
+            let path = shown(&difference.path);
+            match KNOWN.iter().position(|known| known.covers(&api, &case, &path)) {
+                Some(known) => *self.known.entry(known).or_default() += 1,
+                None => {
+                    let (ours, kafkas) = (shown(&difference.ours), shown(&difference.kafkas));
+                    let row = (api.clone(), case.clone(), path, ours, kafkas);
+                    self.rows.entry(row).or_default().push(planned.version);
+                }
+            }
+        }
+    }
+
+    /// Every served API must have a case.
+    pub fn apis_without_a_case(&mut self, served: &HashMap<i16, (i16, i16)>, cases: &[Case]) {
+        let mut keys: Vec<i16> = served.keys().copied().collect();
+        keys.sort_unstable();
+        self.without_case = keys
+            .into_iter()
+            .map(api_key)
+            .filter(|api| !cases.iter().any(|case| case.api == *api))
+            .map(|api| format!("{api:?}"))
+            .collect();
+    }
+
+    /// Prints everything; whether nothing is wrong.
+    pub fn print(&self) -> bool {
+        for ((api, case, path, ours, kafkas), versions) in &self.rows {
+            println!("DIFFERENT  {case} | {api} {} | {path}", spans(versions));
+            println!("    Highwater: {}", cut(ours));
+            println!("    Kafka:     {}", cut(kafkas));
+        }
+        println!("\nKnown differences:");
+        let mut vanished = 0;
+        for (index, known) in KNOWN.iter().enumerate() {
+            let count = self.known.get(&index).copied().unwrap_or_default();
+            if count == 0 && !self.whole_run {
+                continue;
+            }
+            vanished += usize::from(count == 0);
+            let count = if count == 0 { "VANISHED".to_owned() } else { format!("{count} times") };
+            println!("  {} | {} | {} | {count}", known.api, known.case, known.path);
+            println!("      {}", known.reason);
+        }
+        let never: Vec<_> = self.not_in_version.difference(&self.ran).collect();
+        let uncovered = if self.whole_run { &self.without_case[..] } else { &[] };
+        if !never.is_empty() {
+            println!("\nCases that could be asked in no version: {never:?}");
+        }
+        if !uncovered.is_empty() {
+            println!("\nServed APIs without a case: {uncovered:?}");
+        }
+        println!(
+            "\n{} answers of {} cases compared: {} differences, {} known ones, {vanished} of the \
+             known have vanished",
+            self.compared,
+            self.ran.len(),
+            self.rows.len(),
+            self.known.len(),
+        );
+        self.rows.is_empty() && vanished == 0 && never.is_empty() && uncovered.is_empty()
+    }
+}
+
+/// `v0-3,5`.
+fn spans(versions: &[i16]) -> String {
+    let mut spans: Vec<(i16, i16)> = Vec::new();
+    for version in versions {
+        match spans.last_mut() {
+            Some((_, end)) if *version <= *end + 1 => *end = *version,
+            _ => spans.push((*version, *version)),
+        }
+    }
+    let shown = spans.iter().map(|(start, end)| match start == end {
+        true => start.to_string(),
+        false => format!("{start}-{end}"),
+    });
+    format!("v{}", shown.collect::<Vec<_>>().join(","))
+}
+
+fn cut(value: &str) -> String {
+    let one_line = value.replace('\n', " ");
+    match one_line.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &one_line[..end]),
+        None => one_line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_versions_are_one_span() {
+        assert_eq!(spans(&[0, 1, 2, 5, 7, 8]), "v0-2,5,7-8");
+        assert_eq!(spans(&[4, 4]), "v4");
+    }
+}

@@ -29,3 +29,27 @@ pub(crate) const METADATA_SNAPSHOT_ENTRIES: u64 = 1000;
 
 /// Partitions that one topic may have: what a broker is meant to carry in all.
 pub(crate) const MAX_PARTITIONS: usize = 10_000;
+
+/// The largest message between brokers: what one produce request may carry, and its frame.
+pub(crate) const PEER_FRAME_BYTES: usize = 128 * 1024 * 1024;
+
+/// Messages with at most so many bytes of records go by the connection for what is urgent.
+pub(crate) const PEER_SMALL_BYTES: usize = 4 * 1024;
+
+/// Calls that may wait for a connection to a peer; more are refused.
+pub(crate) const PEER_CALLS_QUEUED: usize = 4096;
+
+/// Calls of one connection that a broker works on at once; at the limit it reads no more.
+pub(crate) const PEER_CALLS_IN_FLIGHT: usize = 1024;
+
+/// Resolving, connecting and introducing together.
+pub(crate) const PEER_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long calls are refused after a connection could not be made.
+pub(crate) const PEER_RECONNECT_DELAY: Duration = Duration::from_millis(100);
+
+/// A peer that takes no bytes for so long has its connection made anew.
+pub(crate) const PEER_WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause after a connection could not be accepted.
+pub(crate) const PEER_ACCEPT_DELAY: Duration = Duration::from_millis(100);

@@ -7,6 +7,17 @@ use futures::future::BoxFuture;
 use protocol::types::BrokerId;
 use storage::log_store::GroupId;
 
+mod client;
+mod frame;
+mod identity;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use client::TcpPeers;
+pub use identity::Identity;
+pub use server::{PeerHandler, serve_peers};
+
 /// A message between two replicas of a group. Small fields stand in `head`; record batches follow
 /// as raw bytes, by reference, so that no byte of them is copied on the way out.
 #[derive(Debug, Clone)]

@@ -1,0 +1,8 @@
+//! Tests of the group coordinator's machine: scripts of what Kafka would answer, the records'
+//! bytes, and members that misbehave at random.
+
+mod harness;
+mod print;
+mod records;
+mod script;
+mod simulation;

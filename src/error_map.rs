@@ -6,6 +6,8 @@ use protocol::ErrorCode;
 use protocol::record_batch::BatchError;
 use storage::StorageError;
 
+use crate::coordinator::runtime::CoordinatorError;
+
 /// An error that a client is told as a code.
 pub trait ToErrorCode {
     /// The code that makes clients do the right thing.
@@ -68,7 +70,22 @@ impl ToErrorCode for ClusterError {
             ClusterError::UnknownBroker(_) => ErrorCode::BrokerIdNotRegistered,
             // Retriable: admin clients look for the controller again.
             ClusterError::NoController | ClusterError::ShuttingDown => ErrorCode::NotController,
+            ClusterError::Undecided => ErrorCode::RequestTimedOut,
+            ClusterError::ForeignCluster { .. } => ErrorCode::InconsistentClusterId,
             ClusterError::Storage(_) => ErrorCode::KafkaStorageError,
+        }
+    }
+}
+
+impl ToErrorCode for CoordinatorError {
+    fn error_code(&self) -> ErrorCode {
+        match self {
+            CoordinatorError::NotCoordinator => ErrorCode::NotCoordinator,
+            // A full queue is what clients know least of: this one they wait after, and come back.
+            CoordinatorError::Loading | CoordinatorError::Busy => {
+                ErrorCode::CoordinatorLoadInProgress
+            }
+            CoordinatorError::Unavailable => ErrorCode::CoordinatorNotAvailable,
         }
     }
 }

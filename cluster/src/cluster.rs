@@ -4,12 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use protocol::types::{BrokerId, PartitionId, ProducerId, Timestamp, TopicId};
 use storage::log_store::{Durability, GroupId, LogStore};
 use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;
 
+use crate::controller::forwarding::{self, Forwarding};
 use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOptions};
 use crate::controller::placement;
 use crate::controller::producer_ids::ProducerIdBlock;
@@ -17,10 +19,10 @@ use crate::limits::PRODUCER_ID_BLOCK;
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, TopicImage};
 use crate::raft::{RaftGroup, Timing, spawn};
-use crate::replica::{LogStartObserver, Replica};
 use crate::replica::lifecycle::{Environment, node_id};
 use crate::replica::registry::Registry;
-use crate::transport::{NoPeers, PeerError, PeerMessage, PeerTransport};
+use crate::replica::{LogStartObserver, Replica};
+use crate::transport::{NoPeers, PeerError, PeerHandler, PeerMessage, PeerTransport};
 use crate::{ClusterError, ReadError};
 
 /// What a partition's replica must know of its topic's configs, resolved by the broker.
@@ -76,6 +78,7 @@ pub struct PeerOptions {
 pub struct Cluster {
     broker_id: BrokerId,
     metadata: MetadataLog,
+    forwarding: Forwarding,
     registry: Arc<Registry>,
     producer_ids: Mutex<ProducerIdBlock>,
     new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
@@ -102,12 +105,12 @@ impl Cluster {
         let broker = options.broker.clone();
         let cluster_id = options.cluster_id.clone();
         let cluster = Cluster::start_with_peers(options, alone).await?;
-        cluster.introduce(broker, cluster_id).await?;
+        cluster.join(broker, cluster_id).await?;
         Ok(cluster)
     }
 
-    /// Starts a node of a cluster of several. Returns before there is a leader; registering the
-    /// broker is then up to whoever reaches the metadata leader.
+    /// Starts a node of a cluster of several. Returns before there is a leader, so that the node
+    /// can answer its peers; [`join`](Cluster::join) then waits for one.
     pub async fn start_with_peers(
         options: ClusterOptions,
         peers: PeerOptions,
@@ -117,6 +120,11 @@ impl Cluster {
             heartbeat: peers.heartbeat,
             election_min: peers.election_timeout.start,
             election_max: peers.election_timeout.end,
+        };
+        let forwarding = Forwarding {
+            broker_id,
+            transport: peers.transport.clone(),
+            is_alone: peers.voters == [broker_id],
         };
         let metadata = MetadataLog::open(MetadataLogOptions {
             node_id: node_id(broker_id),
@@ -141,6 +149,7 @@ impl Cluster {
         Ok(Arc::new(Cluster {
             broker_id,
             metadata,
+            forwarding,
             registry,
             producer_ids: Mutex::default(),
             new_uuid: options.new_uuid,
@@ -149,20 +158,38 @@ impl Cluster {
         }))
     }
 
-    /// Gives the cluster its id if it has none, and says where this broker is reached now.
-    async fn introduce(
+    /// Gives the cluster its id if it has none, and says where this broker is reached now; waits
+    /// for a metadata leader as long as that takes. A broker that was told another cluster id than
+    /// the cluster has does not join it.
+    pub async fn join(
         &self,
         broker: BrokerImage,
         cluster_id: Option<String>,
     ) -> Result<(), ClusterError> {
         if self.metadata().cluster_id.is_empty() {
-            let cluster_id = cluster_id.unwrap_or_else(|| encode_uuid((self.new_uuid)()));
-            self.submit(MetadataCommand::InitCluster { cluster_id }).await?;
+            let cluster_id = cluster_id.clone().unwrap_or_else(|| encode_uuid((self.new_uuid)()));
+            self.submit_at_last(MetadataCommand::InitCluster { cluster_id }).await?;
+        }
+        let found = self.metadata().cluster_id.clone();
+        if let Some(told) = cluster_id.filter(|told| *told != found) {
+            return Err(ClusterError::ForeignCluster { told, found });
         }
         if self.metadata().brokers.get(&broker.id) != Some(&broker) {
-            self.submit(MetadataCommand::RegisterBroker { broker }).await?;
+            self.submit_at_last(MetadataCommand::RegisterBroker { broker }).await?;
         }
         Ok(())
+    }
+
+    /// Submits a command that does no harm twice, again and again until it is carried out.
+    async fn submit_at_last(&self, command: MetadataCommand) -> Result<(), ClusterError> {
+        loop {
+            match self.submit(command.clone()).await {
+                Err(ClusterError::NoController | ClusterError::Undecided) => {
+                    tracing::info!("waiting for a leader of the metadata log");
+                }
+                result => return result.map(|_| ()),
+            }
+        }
     }
 
     /// This broker.
@@ -180,10 +207,10 @@ impl Cluster {
         self.metadata.watch()
     }
 
-    /// Carries out a command: answers once it is durable, applied on this node, and what it
-    /// created can be served.
+    /// Carries out a command, here or where the metadata leader is: answers once it is durable,
+    /// applied on this node, and what it created here can be served.
     pub async fn submit(&self, command: MetadataCommand) -> Result<CommandOutcome, ClusterError> {
-        self.metadata.submit(&command).await
+        self.forwarding.submit(&self.metadata, &command).await
     }
 
     /// Places `partitions` x `replication_factor` on the brokers that exist. Errors as Kafka:
@@ -242,6 +269,9 @@ impl Cluster {
         group: GroupId,
         message: PeerMessage,
     ) -> Result<PeerMessage, PeerError> {
+        if message.kind == forwarding::SUBMIT {
+            return forwarding::answer(&self.metadata, &message.head).await;
+        }
         match self.raft_group(group) {
             Some(group) => group.handle(message).await,
             None => Err(PeerError::Unreachable(format!("group {} is not open here", group.0))),
@@ -265,6 +295,16 @@ impl Cluster {
         }
         self.registry.close().await;
         self.metadata.close().await;
+    }
+}
+
+impl PeerHandler for Cluster {
+    fn handle(
+        &self,
+        group: GroupId,
+        message: PeerMessage,
+    ) -> BoxFuture<'_, Result<PeerMessage, PeerError>> {
+        Box::pin(self.handle_peer(group, message))
     }
 }
 

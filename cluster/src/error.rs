@@ -53,7 +53,7 @@ pub enum ReadError {
 }
 
 /// Why a metadata command was not carried out.
-#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ClusterError {
     /// A topic of that name exists.
     #[error("topic {0} exists already")]
@@ -82,6 +82,17 @@ pub enum ClusterError {
     /// The metadata log has no leader, or it is not here.
     #[error("the metadata log has no leader now")]
     NoController,
+    /// The broker was told another cluster id than that of the cluster it has found.
+    #[error("CLUSTER_ID is {told}, but the cluster's id is {found}")]
+    ForeignCluster {
+        /// By the configuration.
+        told: String,
+        /// In the metadata log.
+        found: String,
+    },
+    /// The metadata leader did not answer: the command may have been carried out.
+    #[error("the metadata leader did not answer")]
+    Undecided,
     /// The store refused or failed.
     #[error("storage: {0}")]
     Storage(String),

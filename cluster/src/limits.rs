@@ -30,6 +30,12 @@ pub(crate) const METADATA_SNAPSHOT_ENTRIES: u64 = 1000;
 /// Partitions that one topic may have: what a broker is meant to carry in all.
 pub(crate) const MAX_PARTITIONS: usize = 10_000;
 
+/// How long a metadata command waits for a leader, and for the leader's answer.
+pub(crate) const FORWARD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause before the metadata leader is looked for again.
+pub(crate) const FORWARD_RETRY_DELAY: Duration = Duration::from_millis(50);
+
 /// The largest message between brokers: what one produce request may carry, and its frame.
 pub(crate) const PEER_FRAME_BYTES: usize = 128 * 1024 * 1024;
 

@@ -11,7 +11,7 @@ use storage::log_store::{Durability, GroupId, LogStore};
 use tokio::sync::watch;
 
 use crate::ClusterError;
-use crate::limits::METADATA_SNAPSHOT_ENTRIES;
+use crate::limits::{FORWARD_TIMEOUT, METADATA_SNAPSHOT_ENTRIES};
 use crate::metadata::apply::apply;
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{CommandResult, MetadataCommand, MetadataImage};
@@ -58,7 +58,7 @@ impl MetadataMachine {
         let _changing = self.changes.lock();
         let before = self.image_now();
         let (image, delta, result) = apply(&before, command);
-        if result.is_ok() && image != *before {
+        if image.version != before.version {
             // Replicas are made before the image is seen, for who sees it may use them, and go after
             // it: who finds one gone sees that the topic is.
             if let Some(registry) = self.registry.get() {
@@ -228,6 +228,16 @@ impl MetadataLog {
                 Err(ClusterError::NoController)
             }
             Err(ProposeError::Stopped) => Err(self.stopped()),
+        }
+    }
+
+    /// Waits until the image here is of that version or a later one.
+    pub(crate) async fn wait_for_version(&self, version: u64) -> Result<(), ClusterError> {
+        let mut images = self.watch();
+        let seen = images.wait_for(|image| image.version >= version);
+        match tokio::time::timeout(FORWARD_TIMEOUT, seen).await {
+            Ok(seen) => seen.map(|_| ()).map_err(|_| ClusterError::ShuttingDown),
+            Err(_) => Err(ClusterError::Undecided),
         }
     }
 

@@ -29,6 +29,9 @@ pub fn apply(
     if result.is_err() {
         return (image.clone(), MetadataDelta::default(), result);
     }
+    if next != *image {
+        next.version += 1;
+    }
     (next, delta, result)
 }
 

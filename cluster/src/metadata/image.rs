@@ -19,6 +19,9 @@ pub const INTERNAL_TOPICS: [&str; 3] =
 /// What the metadata log says, as of one of its entries. Cloning is cheap (maps of `Arc`s).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetadataImage {
+    /// How many changes have led to it: of two images of a cluster, the one with more is later.
+    #[serde(default)]
+    pub version: u64,
     /// Made by the first node that ever started, kept for good.
     pub cluster_id: String,
     /// The brokers that have registered.
@@ -39,6 +42,7 @@ pub struct MetadataImage {
 impl Default for MetadataImage {
     fn default() -> Self {
         Self {
+            version: 0,
             cluster_id: String::new(),
             brokers: Arc::default(),
             topics: Arc::default(),

@@ -1,0 +1,250 @@
+//! Three nodes in one process, over real sockets and real files: they find each other in any
+//! order, any of them takes commands, and what was acknowledged outlives one of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use cluster::metadata::{BrokerImage, MetadataCommand};
+use cluster::replica::Replica;
+use cluster::transport::{Identity, TcpPeers, serve_peers};
+use cluster::{AppendError, Cluster, ClusterError, ClusterOptions, PeerOptions, ReplicaSettings};
+use protocol::record_batch::{BatchBuilder, RecordBatch};
+use protocol::types::{BrokerId, Offset, PartitionId, Timestamp, TopicId};
+use storage::StorageError;
+use storage::log_store::{Durability, LogStore, LogStoreOptions, ReadLimit, RecordSlice};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+const IDS: [i32; 3] = [1, 2, 3];
+const TOPIC: TopicId = TopicId(Uuid::from_u128(7));
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the nodes are.
+struct Place {
+    dir: TempDir,
+    addresses: BTreeMap<BrokerId, String>,
+}
+
+impl Place {
+    /// Ports that were free a moment ago.
+    fn new() -> Place {
+        let listeners =
+            IDS.map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let addresses = IDS.iter().zip(&listeners).map(|(id, listener)| {
+            (BrokerId(*id), listener.local_addr().expect("bound").to_string())
+        });
+        Place { dir: TempDir::new().expect("a directory"), addresses: addresses.collect() }
+    }
+
+    fn dir_of(&self, id: i32) -> PathBuf {
+        self.dir.path().join(id.to_string())
+    }
+}
+
+struct Node {
+    cluster: Arc<Cluster>,
+    store: LogStore,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Node {
+    /// Starts a node; it may wait for others in [`Node::join`].
+    async fn start(place: &Place, id: i32) -> Node {
+        let store = open_store(&place.dir_of(id)).await;
+        let identity = Arc::new(Identity::new(BrokerId(id), String::new()));
+        let peers = PeerOptions {
+            voters: place.addresses.keys().copied().collect(),
+            transport: Arc::new(TcpPeers::new(identity.clone(), place.addresses.clone())),
+            heartbeat: Duration::from_millis(100),
+            election_timeout: Duration::from_millis(400)..Duration::from_millis(800),
+        };
+        let cluster = Cluster::start_with_peers(options(id, store.clone()), peers).await;
+        let cluster = cluster.expect("started");
+        let listener = TcpListener::bind(&place.addresses[&BrokerId(id)]).await.expect("bound");
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(serve_peers(listener, identity, cluster.clone(), stop.clone()));
+        Node { cluster, store, stop, serving }
+    }
+
+    async fn join(&self) {
+        let joined = self.cluster.join(image(self.cluster.broker_id()), None);
+        tokio::time::timeout(PATIENCE, joined).await.expect("in time").expect("joined");
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.serving.await.expect("served");
+        self.cluster.shutdown().await;
+        self.store.close().expect("closed");
+    }
+
+    fn replica(&self) -> Option<Arc<Replica>> {
+        self.cluster.replica(TOPIC, PartitionId(0)).ok()
+    }
+}
+
+fn image(id: BrokerId) -> BrokerImage {
+    BrokerImage { id, rack: None, endpoints: Vec::new() }
+}
+
+fn options(id: i32, store: LogStore) -> ClusterOptions {
+    ClusterOptions {
+        broker: image(BrokerId(id)),
+        cluster_id: None,
+        store,
+        settings: Arc::new(|_, _| ReplicaSettings {
+            durability: Durability::Fsync,
+            retention_ms: None,
+            retention_bytes: None,
+            min_insync_replicas: 1,
+        }),
+        retention_check_interval: Duration::from_secs(300),
+        producer_id_expiration: Duration::from_secs(86_400),
+        now: Arc::new(now),
+        new_uuid: Arc::new(Uuid::new_v4),
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the test is its own clock")]
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(since.as_millis() as i64)
+}
+
+/// Opens the store, once the last task of the node before has let go of it.
+async fn open_store(dir: &Path) -> LogStore {
+    std::fs::create_dir_all(dir).expect("made");
+    let opened = async {
+        loop {
+            match LogStore::open_dir(dir, LogStoreOptions::default()) {
+                Ok(store) => return store,
+                Err(StorageError::Locked(_)) => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, opened).await.expect("let go of")
+}
+
+fn batch(value: &str) -> RecordBatch {
+    BatchBuilder::new().record(now(), None, Some(value.as_bytes())).build().expect("built")
+}
+
+/// Waits until `check` yields something.
+async fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+    let found = async {
+        loop {
+            if let Some(found) = check() {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("no {what}"))
+}
+
+/// Appends wherever the leader is, as a client does that looks again after each refusal.
+async fn append(nodes: &[Node], value: &str) -> Offset {
+    loop {
+        let leader = eventually("leader", || {
+            nodes.iter().filter_map(Node::replica).find(|replica| replica.is_leader())
+        });
+        match leader.await.append(batch(value)).committed().await {
+            Ok(appended) => return appended.base_offset,
+            Err(AppendError::NotLeader { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+async fn wait_for_high_watermark(node: &Node, offset: Offset) {
+    eventually("high watermark", || {
+        let replica = node.replica()?;
+        (replica.offsets().high_watermark >= offset).then_some(())
+    })
+    .await;
+}
+
+fn bytes_of(node: &Node) -> Vec<u8> {
+    let replica = node.replica().expect("there");
+    let upper_bound = replica.offsets().high_watermark;
+    let limit = ReadLimit { upper_bound, max_bytes: 1 << 20, min_one_batch: true };
+    let mut bytes = Vec::new();
+    for slice in replica.read(Offset::ZERO, limit).expect("read").slices {
+        match slice {
+            RecordSlice::Memory(slice) => bytes.extend_from_slice(&slice),
+            RecordSlice::File { file, position, length } => {
+                let mut slice = vec![0; length];
+                std::os::unix::fs::FileExt::read_exact_at(&*file, &mut slice, position)
+                    .expect("the file has it");
+                bytes.extend_from_slice(&slice);
+            }
+        }
+    }
+    bytes
+}
+
+async fn create_topic(node: &Node) -> Result<(), ClusterError> {
+    let replicas = IDS.map(BrokerId).to_vec();
+    let command = MetadataCommand::CreateTopic {
+        name: "t".into(),
+        id: TOPIC,
+        assignment: vec![replicas],
+        configs: BTreeMap::new(),
+    };
+    node.cluster.submit(command).await.map(|_| ())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_outlives_the_leader() {
+    let place = Place::new();
+    let mut nodes = Vec::new();
+    for id in IDS {
+        nodes.push(Node::start(&place, id).await);
+    }
+    for node in &nodes {
+        node.join().await;
+    }
+    for node in &nodes {
+        eventually("broker", || (node.cluster.metadata().brokers.len() == 3).then_some(())).await;
+    }
+    let cluster_id = nodes[0].cluster.metadata().cluster_id.clone();
+    assert!(!cluster_id.is_empty());
+
+    // Any of them takes a command, and has what it made when it answers.
+    let follower = nodes.iter().find(|n| n.cluster.controller() != Some(n.cluster.broker_id()));
+    let follower = follower.expect("two follow");
+    create_topic(follower).await.expect("created");
+    assert!(follower.replica().is_some());
+    assert_eq!(create_topic(follower).await, Err(ClusterError::TopicExists("t".into())));
+
+    for n in 0..20 {
+        assert_eq!(append(&nodes, &format!("before {n}")).await, Offset(n));
+    }
+    let leader = nodes.iter().position(|n| n.replica().is_some_and(|r| r.is_leader()));
+    let stopped = nodes.remove(leader.expect("a leader"));
+    let stopped_id = stopped.cluster.broker_id().0;
+    stopped.stop().await;
+    for n in 20..40 {
+        assert_eq!(append(&nodes, &format!("after {n}")).await, Offset(n));
+    }
+
+    let back = Node::start(&place, stopped_id).await;
+    back.join().await;
+    nodes.push(back);
+    for node in &nodes {
+        wait_for_high_watermark(node, Offset(40)).await;
+        assert_eq!(node.cluster.metadata().cluster_id, cluster_id);
+    }
+    let bytes: Vec<_> = nodes.iter().map(bytes_of).collect();
+    assert!(bytes[0].len() > 40 * 60 && bytes.iter().all(|other| *other == bytes[0]));
+    for node in nodes {
+        node.stop().await;
+    }
+}

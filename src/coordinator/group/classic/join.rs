@@ -14,7 +14,7 @@ use crate::coordinator::group::event::{GroupReply, GroupState, JoinGroup, Member
 use crate::coordinator::group::hard::GroupHard;
 use crate::coordinator::group::limits;
 use crate::coordinator::group::record::GroupRecord;
-use crate::coordinator::group::soft::{Decision, GroupSoft};
+use crate::coordinator::group::soft::{Decision, GroupSoft, GroupTimer};
 use crate::coordinator::shard::RequestToken;
 
 /// A JoinGroup with whom to answer.
@@ -213,6 +213,7 @@ fn replace_static_member(
     if let Some(token) = waiting_sync {
         cx.reply(token, sync_error(ErrorCode::FencedInstanceId));
     }
+    cx.cancel_timer(GroupTimer::ClassicSession(group.group_id.clone(), old_id.clone()));
     schedule_session(cx, group, &new_id);
     update_member(cx, group, join, &new_id);
     match group.state() {

@@ -5,6 +5,7 @@
 //! record lies on disk.
 
 pub mod broker;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod context;
@@ -16,6 +17,7 @@ pub mod fetch;
 pub mod handlers;
 pub mod http;
 pub mod ids;
+pub mod lag;
 pub mod limits;
 pub mod net;
 pub mod panics;

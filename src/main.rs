@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use highwater::config::BrokerConfig;
-use highwater::{broker, docgen, panics, surroundings, telemetry};
+use highwater::{broker, cli::lag, docgen, panics, surroundings, telemetry};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -35,6 +35,7 @@ struct Arguments {
 enum Command {
     /// Run the broker; also what happens without a command.
     Serve(ConfigSources),
+    Lag(lag::LagArguments),
     /// Print the version.
     Version,
     /// Print the configuration that a broker would run with.
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
             print!("{}", docgen::effective_config(&config));
             ExitCode::SUCCESS
         }),
+        Some(Command::Lag(arguments)) => lag::run(&arguments),
         Some(Command::Version) => {
             println!("highwater {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
@@ -85,16 +87,12 @@ fn serve(config: BrokerConfig, unknown_keys: Vec<String>) -> ExitCode {
     telemetry::install_logs(telemetry::log_format(&config));
     panics::install_hook();
     surroundings::warn(&config, &unknown_keys);
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => match runtime.block_on(broker::run_until_signal(config)) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(message) => fail(&message),
-        },
-        Err(error) => fail(&format!("cannot start threads: {error}")),
-    }
-}
-
-fn fail(message: &str) -> ExitCode {
+    let served = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))
+        .and_then(|runtime| runtime.block_on(broker::run_until_signal(config)));
+    let Err(message) = served else { return ExitCode::SUCCESS };
     tracing::error!("{message}");
     eprintln!("highwater: {message}");
     ExitCode::FAILURE

@@ -43,6 +43,8 @@ const PURE: &[&str] = &[
     "protocol/src/response.rs",
     "protocol/src/types.rs",
     "protocol/src/varint.rs",
+    "src/cli/duration.rs",
+    "src/cli/table.rs",
     "src/config/alter.rs",
     "src/config/definitions.rs",
     "src/config/definitions/groups.rs",

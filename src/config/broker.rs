@@ -33,6 +33,8 @@ pub struct BrokerConfig {
     pub log_dir: PathBuf,
     /// `highwater.http.listener`; `None` = off.
     pub http_listener: Option<String>,
+    /// `highwater.lag.max.series`
+    pub lag_max_series: usize,
     /// `highwater.durability`
     pub durability: Durability,
     /// `num.partitions`
@@ -250,6 +252,7 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
         listeners,
         log_dir: PathBuf::from(log_dir),
         http_listener: http_listener(&values)?,
+        lag_max_series: values.count("highwater.lag.max.series"),
         durability: Durability::Fsync,
         num_partitions: i32::try_from(values.number("num.partitions")).unwrap_or(1),
         default_replication_factor: i16::try_from(values.number("default.replication.factor"))

@@ -114,6 +114,10 @@ fn accepts(cx: &Decision<'_>, group: &ClassicGroup, member_id: &str) -> bool {
 fn join_new(cx: &mut Decision<'_>, group: &mut ClassicGroup, join: &Join<'_>) {
     let request = join.request;
     let new_id = join.new_member_id();
+    if group.member(&new_id).is_some() || group.pending_join().contains(&new_id) {
+        // The same request once more: its first copy has made the member.
+        return join.fail(cx, &MemberId::from(""), ErrorCode::UnknownMemberId);
+    }
     if let Some(instance_id) = &request.group_instance_id {
         match group.static_member_id(instance_id).cloned() {
             Some(old_id) => replace_static_member(cx, group, join, (&old_id, new_id)),

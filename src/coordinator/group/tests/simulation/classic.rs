@@ -77,7 +77,6 @@ struct Simulation {
     faults: bool,
     /// What each owner got in each generation, as clients have seen it.
     assignments: BTreeMap<i32, BTreeMap<String, BTreeSet<i32>>>,
-    new_ids: u64,
     acknowledged: BTreeMap<i32, i64>,
     pending_commits: BTreeMap<u64, BTreeMap<i32, i64>>,
     history: VecDeque<String>,
@@ -113,7 +112,6 @@ impl Simulation {
             last_delivery: vec![0; MEMBERS],
             faults: true,
             assignments: BTreeMap::new(),
-            new_ids: 0,
             acknowledged: BTreeMap::new(),
             pending_commits: BTreeMap::new(),
             history: VecDeque::new(),
@@ -155,8 +153,12 @@ impl Simulation {
                 self.last_delivery[member] = at;
             }
             self.sent += 1;
-            let copy = Message::Request(token, request.clone());
-            self.network.insert((at, self.sent), copy);
+            let mut copy = request.clone();
+            if let GroupRequest::JoinGroup(join) = &mut copy {
+                // Each that arrives is given its own.
+                join.new_member_id = self.sent.to_string();
+            }
+            self.network.insert((at, self.sent), Message::Request(token, copy));
         }
         token
     }
@@ -287,14 +289,13 @@ impl Simulation {
             generation_id: -1,
             rack_id: None,
         };
-        self.new_ids += 1;
         let member = &self.members[index];
         let request = JoinGroup {
             group_id: Arc::from(GROUP),
             member_id: member.member_id.clone(),
             group_instance_id: member.instance_id.clone(),
             client: Client { client_id: format!("c{index}"), client_host: "/host".to_owned() },
-            new_member_id: self.new_ids.to_string(),
+            new_member_id: String::new(),
             session_timeout_ms: SESSION_MS,
             rebalance_timeout_ms: REBALANCE_MS,
             protocol_type: "consumer".to_owned(),

@@ -75,6 +75,9 @@ struct Simulation {
     /// one connection.
     last_delivery: Vec<i64>,
     faults: bool,
+    /// How quickly the log commits, and how often its leader changes.
+    commit_chance: f64,
+    crash_chance: f64,
     /// What each owner got in each generation, as clients have seen it.
     assignments: BTreeMap<i32, BTreeMap<String, BTreeSet<i32>>>,
     acknowledged: BTreeMap<i32, i64>,
@@ -101,6 +104,8 @@ impl Simulation {
             next_heartbeat_ms: 0,
         });
         let members = members.collect();
+        let commit_chance = [0.7, 0.1, 0.03][random.random_range(0..3)];
+        let crash_chance = [0.000_5, 0.002][random.random_range(0..2)];
         Simulation {
             random,
             now_ms: 0,
@@ -111,6 +116,8 @@ impl Simulation {
             asked: BTreeMap::new(),
             last_delivery: vec![0; MEMBERS],
             faults: true,
+            commit_chance,
+            crash_chance,
             assignments: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             pending_commits: BTreeMap::new(),
@@ -196,7 +203,7 @@ impl Simulation {
                 Message::Reply(token, reply) => self.on_reply(token.0, reply),
             }
         }
-        if self.coordinator.uncommitted() > 0 && self.random.random_bool(0.7) {
+        if self.coordinator.uncommitted() > 0 && self.random.random_bool(self.commit_chance) {
             let replies = self.coordinator.commit();
             self.deliver_later(replies);
         }
@@ -235,7 +242,7 @@ impl Simulation {
     }
 
     fn misbehave(&mut self, index: usize) {
-        if self.random.random_bool(0.000_8) {
+        if self.random.random_bool(self.crash_chance) {
             let kept = self.random.random_range(0..=self.coordinator.uncommitted());
             self.note(format!("crash, {kept} uncommitted kept"));
             self.coordinator.crash(self.now_ms, kept);
@@ -510,6 +517,7 @@ fn simulate(seed: u64) {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         simulation.run(240_000);
         simulation.faults = false;
+        simulation.commit_chance = 0.9;
         for member in 0..MEMBERS {
             if simulation.members[member].phase == Phase::Down {
                 simulation.members[member].phase = Phase::Unjoined;

@@ -1,8 +1,8 @@
 //! The broker as a whole: what is started in which order, and how it is drained.
 //!
 //! Start: open the store, bind the ports (so that the advertised ones are known), form the cluster,
-//! take connections. Stop: take no connections, read no requests, answer those in flight, close the
-//! cluster, then the store.
+//! take connections. Stop: take no connections, read no requests, stop the coordinators, answer what
+//! is in flight, close the cluster, then the store.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use tracing::{info, warn};
 
 use crate::config::{BrokerConfig, ListenerConfig, TopicConfig};
 use crate::context::Services;
+use crate::coordinator::group_runtime::GroupCoordinator;
 use crate::dispatch::Dispatcher;
 use crate::fetch::session::FetchSessionCache;
 use crate::http::{self, HttpState};
@@ -86,13 +87,16 @@ impl Broker {
             None => None,
         };
         let cluster = start_cluster(&config, &bound, &store).await?;
+        let groups = GroupCoordinator::new(Arc::clone(&cluster), Arc::clone(&config));
         let services = Arc::new(Services {
             cluster,
             config: Arc::clone(&config),
+            groups,
             fetch_sessions: Mutex::new(FetchSessionCache::new(config.max_fetch_session_slots)),
         });
         // Before any handle of a metric is made: what is counted by one made earlier is lost.
         let metrics = telemetry::install_metrics();
+        services.groups.start();
         let acceptor = acceptor(&config, &services);
         acceptor.start(&bound).map_err(|error| StartError::Listener(error.to_string()))?;
         let mut broker = Broker {
@@ -148,6 +152,8 @@ impl Broker {
         self.readiness.set_serving(false);
         self.acceptor.shutdown.cancel();
         self.acceptor.connections.close();
+        // Members wait for each other as long as they like: they are sent elsewhere first.
+        self.services.groups.stop().await;
         let drained = tokio::time::timeout(SHUTDOWN_DRAIN, self.acceptor.connections.wait()).await;
         if drained.is_err() {
             warn!("requests in flight took too long and were given up");

@@ -2,6 +2,7 @@
 //! in a test.
 #![allow(clippy::disallowed_methods)]
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use protocol::types::Timestamp;
@@ -23,4 +24,12 @@ pub fn monotonic() -> Instant {
 #[must_use]
 pub fn since(earlier: Instant) -> Duration {
     monotonic().saturating_duration_since(earlier)
+}
+
+static STEADY_ZERO: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Milliseconds on a clock that never jumps; its zero is some moment in this process.
+#[must_use]
+pub fn steady_ms() -> i64 {
+    i64::try_from(since(*STEADY_ZERO).as_millis()).unwrap_or(i64::MAX)
 }

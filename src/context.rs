@@ -7,6 +7,7 @@ use cluster::metadata::{MetadataImage, TopicImage};
 use protocol::types::Timestamp;
 
 use crate::config::{BrokerConfig, TopicConfig};
+use crate::coordinator::group_runtime::GroupCoordinator;
 use crate::fetch::session::FetchSessionCache;
 
 /// Everything that handlers share.
@@ -17,6 +18,8 @@ pub struct Services {
     pub config: Arc<BrokerConfig>,
     /// Incremental fetch sessions (KIP-227).
     pub fetch_sessions: parking_lot::Mutex<FetchSessionCache>,
+    /// Consumer groups.
+    pub groups: Arc<GroupCoordinator>,
 }
 
 impl Services {

@@ -44,3 +44,38 @@ pub const METRICS_UPKEEP_DELAY: Duration = Duration::from_secs(5);
 
 /// How often it is looked at whether the store has stopped for good.
 pub const STORE_WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Requests that wait for one shard of a coordinator; beyond them clients are told to try again.
+pub const COORDINATOR_QUEUED_CALLS: usize = 4096;
+
+/// Requests that a shard decides on before it looks at anything else.
+pub const COORDINATOR_CALLS_AT_ONCE: usize = 64;
+
+/// Batches of one shard that are not yet committed; at the limit it takes no more requests.
+pub const COORDINATOR_APPENDS_IN_FLIGHT: usize = 1024;
+
+/// What a load of a shard reads at once.
+pub const COORDINATOR_LOAD_PIECE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes of one batch of a coordinator's log, decompressed.
+pub const COORDINATOR_BATCH_BYTES: usize = 256 * 1024 * 1024;
+
+/// Pause before a partition that could not be loaded is tried again.
+pub const COORDINATOR_LOAD_RETRY: Duration = Duration::from_secs(5);
+
+/// How long a shard that is stopped waits for its appends.
+pub const COORDINATOR_STOP_DRAIN: Duration = Duration::from_secs(2);
+
+/// A coordinator's log is compacted when it is larger than this,
+pub const COORDINATOR_COMPACTION_MIN_BYTES: u64 = 16 * 1024 * 1024;
+/// and this many times as large as the state that it holds.
+pub const COORDINATOR_COMPACTION_GROWTH: u64 = 4;
+
+/// What compaction appends at once: requests are decided between two pieces.
+pub const COORDINATOR_COMPACTION_PIECE_BYTES: usize = 256 * 1024;
+
+/// How long further changes of the metadata are waited for before coordinators are told of them.
+pub const COORDINATOR_FOLLOW_PAUSE: Duration = Duration::from_millis(50);
+
+/// Pause before a shard that is loading is told of a change again.
+pub const COORDINATOR_TELL_RETRY: Duration = Duration::from_millis(100);

@@ -122,6 +122,14 @@ metrics_table! {
         "1 while appends are refused because the disk has no room, else 0.";
     FETCH_SESSIONS = "highwater_fetch_sessions" Gauge []
         "Incremental fetch sessions that are open.";
+    COORDINATOR_SHARDS = "highwater_coordinator_shards" Gauge []
+        "Partitions of coordinators' topics that are loaded here.";
+    COORDINATOR_LOAD_DURATION = "highwater_coordinator_load_duration_seconds" Histogram []
+        "Time that a partition of a coordinator's topic took to load.";
+    COORDINATOR_APPEND_FAILURES = "highwater_coordinator_append_failures_total" Counter []
+        "Times that a coordinator could not write, and loaded its state anew.";
+    COORDINATOR_COMPACTIONS = "highwater_coordinator_compactions_total" Counter []
+        "Times that a coordinator's log was replaced by the state that it holds.";
     TOPICS = "highwater_topics" Gauge []
         "Topics of the cluster.";
     PARTITIONS = "highwater_partitions" Gauge []
@@ -269,6 +277,39 @@ pub fn sendfile_bytes(bytes: usize) {
 /// Counts a wait for the disk before a `sendfile`.
 pub fn sendfile_cold() {
     SENDFILE_COLD_COUNTER.increment(1);
+}
+
+/// Records that a partition of a coordinator's topic was loaded.
+pub fn coordinator_loaded(took: Duration) {
+    metrics::histogram!(COORDINATOR_LOAD_DURATION).record(took);
+    note_activity();
+}
+
+/// Counts a loaded partition of a coordinator's topic, until it is dropped.
+pub struct CoordinatorServing(Gauge);
+
+/// See [`CoordinatorServing`].
+#[must_use]
+pub fn coordinator_serving() -> CoordinatorServing {
+    let gauge = metrics::gauge!(COORDINATOR_SHARDS);
+    gauge.increment(1);
+    CoordinatorServing(gauge)
+}
+
+impl Drop for CoordinatorServing {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+/// Counts a failed write of a coordinator.
+pub fn coordinator_append_failed() {
+    metrics::counter!(COORDINATOR_APPEND_FAILURES).increment(1);
+}
+
+/// Counts a compaction of a coordinator's log.
+pub fn coordinator_compacted() {
+    metrics::counter!(COORDINATOR_COMPACTIONS).increment(1);
 }
 
 /// What is looked up when `/metrics` is asked for, rather than kept.

@@ -85,6 +85,7 @@ const PURE: &[&str] = &[
     "src/coordinator/group/record/offset.rs",
     "src/coordinator/group/soft.rs",
     "src/coordinator/group/topics.rs",
+    "src/coordinator/runtime/timers.rs",
     "src/coordinator/shard.rs",
     "src/docgen.rs",
     "src/fetch/planner.rs",

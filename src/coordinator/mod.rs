@@ -2,4 +2,7 @@
 //! them.
 
 pub mod group;
+pub mod group_runtime;
+pub mod observer;
+pub mod runtime;
 pub mod shard;

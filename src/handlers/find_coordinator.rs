@@ -1,5 +1,5 @@
-//! FindCoordinator: no group and no transaction has a coordinator here yet, and clients are told so
-//! in the way that they know from a broker whose coordinator is not there at the moment.
+//! FindCoordinator: the broker that leads the partition which a key's state is in. The topic of
+//! these partitions is made when it is first asked for.
 
 use std::sync::Arc;
 
@@ -10,8 +10,12 @@ use protocol::api::{ApiSpec, Stage};
 use protocol::error_code::ErrorCode;
 
 use super::Reply;
-use super::common::wire::reply;
+use super::common::nodes::{Node, nodes};
+use super::common::partition_leader::partition_state;
+use super::common::topic_creation::{auto_created, create};
+use super::common::wire::{Refusal, reply, text};
 use crate::context::{RequestContext, Services};
+use crate::coordinator::group_runtime::OFFSETS_TOPIC;
 
 /// Versions:
 /// - 0: coordinators of groups
@@ -21,47 +25,107 @@ use crate::context::{RequestContext, Services};
 /// - 4: many keys at once (KIP-699)
 /// - 5: TRANSACTION_ABORTABLE may be answered (KIP-890)
 /// - 6: coordinators of share groups (KIP-932)
-///
-/// Advertised although there is no coordinator: librdkafka before 2.11.1 compresses with lz4 only
-/// where it finds this API.
 pub const SPEC: ApiSpec = ApiSpec {
-    gaps: &["There is no coordinator yet: every key gets COORDINATOR_NOT_AVAILABLE."],
-    stage: Stage::Stub,
+    gaps: &[
+        "There is no transaction coordinator yet: transactional ids get COORDINATOR_NOT_AVAILABLE.",
+        "There is no share coordinator: its keys get INVALID_REQUEST, as from a Kafka whose share \
+         groups are off.",
+    ],
+    stage: Stage::Partial,
     ..ApiSpec::new(ApiKey::FindCoordinator, 0..=6)
 };
 
 /// From this version on many keys are asked for at once.
 const MANY_KEYS_SINCE: i16 = 4;
 
-const NO_NODE: BrokerId = BrokerId(-1);
-const NO_PORT: i32 = -1;
+const GROUP: i8 = 0;
+const TRANSACTION: i8 = 1;
 
-fn message() -> Option<StrBytes> {
-    Some(StrBytes::from_static_str("this broker has no coordinators yet"))
-}
-
-/// Answers that no coordinator is available.
+/// Answers for every key.
 pub async fn handle(
-    _services: &Arc<Services>,
+    services: &Arc<Services>,
     context: &RequestContext,
     request: FindCoordinatorRequest,
 ) -> Reply {
-    let error_code = ErrorCode::CoordinatorNotAvailable.code();
-    if context.api_version < MANY_KEYS_SINCE {
-        let response = FindCoordinatorResponse::default()
-            .with_error_code(error_code)
-            .with_error_message(message())
-            .with_node_id(NO_NODE)
-            .with_port(NO_PORT);
-        return reply(response);
-    }
-    let coordinators = request.coordinator_keys.into_iter().map(|key| {
-        Coordinator::default()
-            .with_key(key)
-            .with_error_code(error_code)
-            .with_error_message(message())
-            .with_node_id(NO_NODE)
-            .with_port(NO_PORT)
+    let keys = if context.api_version < MANY_KEYS_SINCE {
+        vec![request.key]
+    } else {
+        request.coordinator_keys
+    };
+    let ready = match request.key_type {
+        GROUP if keys.is_empty() => Ok(()),
+        GROUP => ensure_topic(services).await,
+        TRANSACTION => Err(Refusal::new(
+            ErrorCode::CoordinatorNotAvailable,
+            "this broker has no transaction coordinator yet",
+        )),
+        _ => Err(Refusal::new(
+            ErrorCode::InvalidRequest,
+            format!("no coordinator of type {}", request.key_type),
+        )),
+    };
+    let nodes = nodes(services, context, &services.cluster.metadata());
+    let rows = keys.into_iter().map(|key| {
+        let node = ready.clone().and_then(|()| group_coordinator(services, &nodes, &key));
+        row(key, node)
     });
-    reply(FindCoordinatorResponse::default().with_coordinators(coordinators.collect()))
+    let mut rows: Vec<_> = rows.collect();
+    if context.api_version >= MANY_KEYS_SINCE {
+        return reply(FindCoordinatorResponse::default().with_coordinators(rows));
+    }
+    let row = rows.pop().unwrap_or_default();
+    let response = FindCoordinatorResponse::default()
+        .with_error_code(row.error_code)
+        .with_error_message(row.error_message)
+        .with_node_id(row.node_id)
+        .with_host(row.host)
+        .with_port(row.port);
+    reply(response)
+}
+
+/// Makes the topic of groups if there is none, whatever `auto.create.topics.enable` says, as Kafka.
+async fn ensure_topic(services: &Services) -> Result<(), Refusal> {
+    let image = services.cluster.metadata();
+    if image.topic(OFFSETS_TOPIC).is_some() {
+        return Ok(());
+    }
+    let wanted = auto_created(OFFSETS_TOPIC, &image, &services.config);
+    match create(services, &wanted, false).await {
+        Ok(_) => Ok(()),
+        // Another client was faster.
+        Err(refusal) if refusal.code == ErrorCode::TopicAlreadyExists => Ok(()),
+        Err(refusal) => {
+            tracing::warn!(topic = OFFSETS_TOPIC, why = refusal.message, "topic cannot be made");
+            Err(Refusal::new(ErrorCode::CoordinatorNotAvailable, refusal.message))
+        }
+    }
+}
+
+fn group_coordinator(services: &Services, nodes: &[Node], group_id: &str) -> Result<Node, Refusal> {
+    let image = services.cluster.metadata();
+    let topic = image.topic(OFFSETS_TOPIC);
+    let leader = topic.and_then(|topic| {
+        let partition = topic.partition(services.groups.partition_for(group_id)?)?;
+        Some(partition_state(services, topic, partition, nodes).leader)
+    });
+    let node = leader.and_then(|leader| nodes.iter().find(|node| node.id == leader));
+    node.cloned().ok_or_else(|| {
+        Refusal::new(ErrorCode::CoordinatorNotAvailable, "the coordinator is not available")
+    })
+}
+
+fn row(key: StrBytes, node: Result<Node, Refusal>) -> Coordinator {
+    match node {
+        Ok(node) => Coordinator::default()
+            .with_key(key)
+            .with_node_id(node.wire_id())
+            .with_host(node.wire_host())
+            .with_port(i32::from(node.port)),
+        Err(refusal) => Coordinator::default()
+            .with_key(key)
+            .with_error_code(refusal.code.code())
+            .with_error_message(Some(text(&refusal.message)))
+            .with_node_id(BrokerId(-1))
+            .with_port(-1),
+    }
 }

@@ -19,21 +19,31 @@ pub mod api_versions;
 pub mod common;
 pub mod create_partitions;
 pub mod create_topics;
+pub mod delete_groups;
 pub mod delete_records;
 pub mod delete_topics;
 pub mod describe_cluster;
 pub mod describe_configs;
+pub mod describe_groups;
 pub mod describe_log_dirs;
 pub mod describe_topic_partitions;
 pub mod fetch;
 pub mod find_coordinator;
+pub mod heartbeat;
 pub mod incremental_alter_configs;
 pub mod init_producer_id;
+pub mod join_group;
+pub mod leave_group;
+pub mod list_groups;
 pub mod list_offsets;
 pub mod list_partition_reassignments;
 pub mod metadata;
+pub mod offset_commit;
+pub mod offset_delete;
+pub mod offset_fetch;
 pub mod offset_for_leader_epoch;
 pub mod produce;
+pub mod sync_group;
 
 /// What a handler answers with.
 pub enum Reply {
@@ -125,7 +135,15 @@ table! {
     fetch: Fetch,
     list_offsets: ListOffsets,
     metadata: Metadata,
+    offset_commit: OffsetCommit,
+    offset_fetch: OffsetFetch,
     find_coordinator: FindCoordinator,
+    join_group: JoinGroup,
+    heartbeat: Heartbeat,
+    leave_group: LeaveGroup,
+    sync_group: SyncGroup,
+    describe_groups: DescribeGroups,
+    list_groups: ListGroups,
     api_versions: ApiVersions,
     create_topics: CreateTopics,
     delete_topics: DeleteTopics,
@@ -136,8 +154,10 @@ table! {
     alter_configs: AlterConfigs,
     describe_log_dirs: DescribeLogDirs,
     create_partitions: CreatePartitions,
+    delete_groups: DeleteGroups,
     incremental_alter_configs: IncrementalAlterConfigs,
     list_partition_reassignments: ListPartitionReassignments,
+    offset_delete: OffsetDelete,
     describe_cluster: DescribeCluster,
     describe_topic_partitions: DescribeTopicPartitions,
 }

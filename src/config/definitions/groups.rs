@@ -3,7 +3,8 @@
 //! Pure: a table.
 
 use super::reasons::{
-    GROUPS, JVM, NO_PURGATORY, NO_SEGMENTS, NO_THREAD_POOLS, SHARE_GROUPS, STREAMS_GROUPS,
+    GROUP_ASSIGNMENTS, GROUP_CONFIGS, GROUP_PROTOCOLS, GROUP_WRITES, JVM, NO_PURGATORY,
+    NO_SEGMENTS, NO_THREAD_POOLS, SHARE_GROUPS, STREAMS_GROUPS,
 };
 use super::{Definition, boolean, class, int, list, long, short, string};
 
@@ -20,54 +21,49 @@ pub(super) const ROWS: &[Definition] = &[
     int("group.consumer.assignment.interval.ms", Some("1000"))
         .at_least(0)
         .cluster_wide()
-        .no_effect(GROUPS)
+        .no_effect(GROUP_ASSIGNMENTS)
         .doc("Shortest time between two assignments of a consumer group."),
     list("group.consumer.assignors", Some("uniform,range"))
-        .no_effect(GROUPS)
         .doc("Assignors that the broker offers to consumer groups, the default first."),
     int("group.consumer.heartbeat.interval.ms", Some("5000"))
         .at_least(1)
-        .no_effect(GROUPS)
         .doc("How often members of a consumer group report."),
     int("group.consumer.max.assignment.interval.ms", Some("15000"))
         .at_least(0)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_CONFIGS)
         .doc("Upper bound of a group's assignment interval."),
     int("group.consumer.max.heartbeat.interval.ms", Some("15000"))
         .at_least(1)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_CONFIGS)
         .doc("Upper bound of a group's heartbeat interval."),
     int("group.consumer.max.session.timeout.ms", Some("60000"))
         .at_least(1)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_CONFIGS)
         .doc("Upper bound of a group's session timeout."),
     int("group.consumer.max.size", Some("2147483647"))
         .at_least(1)
-        .no_effect(GROUPS)
         .doc("Most members of a consumer group."),
     string("group.consumer.migration.policy", Some("bidirectional"))
         .one_of_any_case(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"])
-        .no_effect(GROUPS)
         .doc("Whether groups may change between the classic and the consumer protocol."),
     int("group.consumer.min.assignment.interval.ms", Some("0"))
         .at_least(0)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_CONFIGS)
         .doc("Lower bound of a group's assignment interval."),
     int("group.consumer.min.heartbeat.interval.ms", Some("5000"))
         .at_least(1)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_CONFIGS)
         .doc("Lower bound of a group's heartbeat interval."),
     int("group.consumer.min.session.timeout.ms", Some("45000"))
         .at_least(1)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_CONFIGS)
         .doc("Lower bound of a group's session timeout."),
     int("group.consumer.session.timeout.ms", Some("45000"))
         .at_least(1)
-        .no_effect(GROUPS)
         .doc("After how long without a report a member of a consumer group is removed."),
     int("group.coordinator.append.linger.ms", Some("-1"))
         .at_least(-1)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_WRITES)
         .doc("How long the coordinator gathers records before it writes them."),
     int("group.coordinator.background.threads", Some("2"))
         .at_least(1)
@@ -76,28 +72,22 @@ pub(super) const ROWS: &[Definition] = &[
     int("group.coordinator.cached.buffer.max.bytes", Some("1048588"))
         .at_least(524288)
         .cluster_wide()
-        .no_effect(GROUPS)
+        .no_effect(GROUP_WRITES)
         .doc("Largest write buffer that the coordinator keeps for reuse."),
     list("group.coordinator.rebalance.protocols", Some("classic,consumer,streams"))
         .one_of(&["consumer", "classic", "share", "streams"])
-        .no_effect(GROUPS)
+        .no_effect(GROUP_PROTOCOLS)
         .doc("Group protocols that the broker speaks."),
     int("group.coordinator.threads", Some("4"))
         .at_least(1)
         .no_effect(NO_THREAD_POOLS)
         .doc("Threads of the coordinator."),
     int("group.initial.rebalance.delay.ms", Some("3000"))
-        .no_effect(GROUPS)
         .doc("How long a new classic group waits for further members."),
     int("group.max.session.timeout.ms", Some("1800000"))
-        .no_effect(GROUPS)
         .doc("Longest session timeout that a member of a classic group may ask for."),
-    int("group.max.size", Some("2147483647"))
-        .at_least(1)
-        .no_effect(GROUPS)
-        .doc("Most members of a classic group."),
+    int("group.max.size", Some("2147483647")).at_least(1).doc("Most members of a classic group."),
     int("group.min.session.timeout.ms", Some("6000"))
-        .no_effect(GROUPS)
         .doc("Shortest session timeout that a member of a classic group may ask for."),
     int("group.share.assignment.interval.ms", Some("1000"))
         .at_least(0)
@@ -246,26 +236,22 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(JVM)
         .doc("Class that keeps descriptions of streams topologies."),
     int("offset.metadata.max.bytes", Some("4096"))
-        .no_effect(GROUPS)
         .doc("Largest metadata that may be committed beside an offset."),
     int("offsets.commit.timeout.ms", Some("5000"))
         .at_least(1)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_WRITES)
         .doc("How long a commit waits for its replicas."),
     int("offsets.load.buffer.size", Some("5242880"))
         .at_least(1)
-        .no_effect(GROUPS)
+        .no_effect(GROUP_WRITES)
         .doc("Bytes read at once when offsets are loaded."),
     long("offsets.retention.check.interval.ms", Some("600000"))
         .at_least(1)
-        .no_effect(GROUPS)
         .doc("How often expired offsets are looked for."),
     int("offsets.retention.minutes", Some("10080"))
         .at_least(1)
-        .no_effect(GROUPS)
         .doc("How long the offsets of an empty group are kept."),
     int("offsets.topic.compression.codec", Some("0"))
-        .no_effect(GROUPS)
         .doc("Codec of __consumer_offsets, as its number."),
     int("offsets.topic.num.partitions", Some("50"))
         .at_least(1)
@@ -275,8 +261,7 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("Replicas of __consumer_offsets; no more than there are brokers."),
     int("offsets.topic.segment.bytes", Some("104857600"))
         .at_least(1)
-        .no_effect(NO_SEGMENTS)
-        .doc("Size of the segments of __consumer_offsets."),
+        .doc("segment.bytes of __consumer_offsets: its largest batch."),
     int("share.coordinator.append.linger.ms", Some("-1"))
         .at_least(-1)
         .no_effect(SHARE_GROUPS)

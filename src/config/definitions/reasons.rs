@@ -2,7 +2,11 @@
 //!
 //! Pure: a table.
 
-pub(super) const GROUPS: &str = "consumer groups are not built yet";
+pub(super) const GROUP_CONFIGS: &str = "groups have no configs of their own yet";
+pub(super) const GROUP_PROTOCOLS: &str = "a broker speaks all the group protocols that it knows";
+pub(super) const GROUP_ASSIGNMENTS: &str = "a new assignment is made at once";
+pub(super) const GROUP_WRITES: &str =
+    "the coordinator writes at once, and answers when it is committed";
 pub(super) const SHARE_GROUPS: &str = "share groups are not built";
 pub(super) const STREAMS_GROUPS: &str = "streams groups are not built";
 pub(super) const TRANSACTIONS: &str = "transactions are not built yet";

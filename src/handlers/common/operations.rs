@@ -24,6 +24,13 @@ pub fn on_topic(asked: bool) -> i32 {
     if asked { all } else { NOT_ASKED }
 }
 
+/// On a group.
+#[must_use]
+pub fn on_group(asked: bool) -> i32 {
+    let all = READ | DELETE | DESCRIBE | DESCRIBE_CONFIGS | ALTER_CONFIGS;
+    if asked { all } else { NOT_ASKED }
+}
+
 /// On the cluster.
 #[must_use]
 pub fn on_cluster(asked: bool) -> i32 {

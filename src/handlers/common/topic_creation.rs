@@ -171,6 +171,9 @@ fn counts(wanted: &WantedTopic, config: &BrokerConfig) -> Result<(usize, usize),
     Ok((partitions, replicas))
 }
 
+/// The least that `segment.bytes` may be.
+const SMALLEST_SEGMENT_BYTES: i32 = 1024 * 1024;
+
 /// The topic that is made for a client which asks for one that does not exist.
 #[must_use]
 pub fn auto_created(name: &str, image: &MetadataImage, config: &BrokerConfig) -> WantedTopic {
@@ -195,7 +198,13 @@ pub fn auto_created(name: &str, image: &MetadataImage, config: &BrokerConfig) ->
     // A single broker must be able to keep the state that three would keep.
     let brokers = i32::try_from(image.brokers.len()).unwrap_or(i32::MAX).max(1);
     let replicas = number("replication.factor").min(brokers);
-    let configs = [("cleanup.policy", "compact"), ("compression.type", "producer")];
+    // Kafka takes any size here, and none below this from a topic.
+    let segment_bytes = number("segment.bytes").max(SMALLEST_SEGMENT_BYTES).to_string();
+    let configs = [
+        ("cleanup.policy", "compact"),
+        ("compression.type", "producer"),
+        ("segment.bytes", &segment_bytes),
+    ];
     WantedTopic {
         name,
         num_partitions: number("num.partitions"),

@@ -24,6 +24,7 @@ use crate::coordinator::group_runtime::GroupCoordinator;
 use crate::dispatch::Dispatcher;
 use crate::fetch::session::FetchSessionCache;
 use crate::http::{self, HttpState};
+use crate::lag::service::LagService;
 use crate::limits::{SHUTDOWN_DRAIN, STORE_WATCH_INTERVAL};
 use crate::net::budget::InFlightBudget;
 use crate::net::connection::ConnectionLimits;
@@ -88,10 +89,13 @@ impl Broker {
         };
         let cluster = start_cluster(&config, &bound, &store).await?;
         let groups = GroupCoordinator::new(Arc::clone(&cluster), Arc::clone(&config));
+        let lag = LagService::new(Arc::clone(&cluster), Arc::clone(&config));
+        groups.observe(lag.clone());
         let services = Arc::new(Services {
             cluster,
             config: Arc::clone(&config),
             groups,
+            lag,
             fetch_sessions: Mutex::new(FetchSessionCache::new(config.max_fetch_session_slots)),
         });
         // Before any handle of a metric is made: what is counted by one made earlier is lost.

@@ -9,6 +9,7 @@ use protocol::types::Timestamp;
 use crate::config::{BrokerConfig, TopicConfig};
 use crate::coordinator::group_runtime::GroupCoordinator;
 use crate::fetch::session::FetchSessionCache;
+use crate::lag::service::LagService;
 
 /// Everything that handlers share.
 pub struct Services {
@@ -20,6 +21,8 @@ pub struct Services {
     pub fetch_sessions: parking_lot::Mutex<FetchSessionCache>,
     /// Consumer groups.
     pub groups: Arc<GroupCoordinator>,
+    /// How far behind they are.
+    pub lag: Arc<LagService>,
 }
 
 impl Services {

@@ -79,3 +79,11 @@ pub const COORDINATOR_FOLLOW_PAUSE: Duration = Duration::from_millis(50);
 
 /// Pause before a shard that is loading is told of a change again.
 pub const COORDINATOR_TELL_RETRY: Duration = Duration::from_millis(100);
+
+/// Pairs of a group and a partition whose lag is watched; each takes half a kilobyte. Commits of
+/// further ones are counted, and a warning says so.
+pub const LAG_GROUP_PARTITIONS: usize = 100_000;
+
+/// How often one question about lag looks again for the next record of a group that commits
+/// meanwhile.
+pub const LAG_LOOK_ROUNDS: usize = 3;

@@ -19,6 +19,8 @@ use crate::config::BrokerConfig;
 use crate::handlers::TABLE;
 use crate::limits::METRICS_UPKEEP_DELAY;
 
+pub mod lag;
+
 /// What kind of series a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
@@ -130,6 +132,29 @@ metrics_table! {
         "Times that a coordinator could not write, and loaded its state anew.";
     COORDINATOR_COMPACTIONS = "highwater_coordinator_compactions_total" Counter []
         "Times that a coordinator's log was replaced by the state that it holds.";
+    GROUP_LAG_RECORDS = "highwater_group_lag_records" Gauge ["group", "topic", "partition"]
+        "Records that the group has not read, up to the high watermark. Like the other metrics of \
+         lag it has no topic and partition where it is of a group as a whole, which is so for groups \
+         beyond highwater.lag.max.series; this one is then the sum.";
+    GROUP_LAG_SECONDS = "highwater_group_lag_seconds" Gauge ["group", "topic", "partition"]
+        "Age of the next unread record, 0 without one; of a whole group the largest.";
+    GROUP_TIME_TO_LOSS = "highwater_group_lag_time_to_loss_seconds" Gauge
+        ["group", "topic", "partition"]
+        "Until retention deletes the next unread record; absent where it will not; of a whole group \
+         the least.";
+    GROUP_DRAIN = "highwater_group_lag_drain_seconds" Gauge ["group", "topic", "partition"]
+        "Until everything is read at the present rates; absent where it never is; of a whole group \
+         the largest.";
+    GROUP_LAG_STATUS = "highwater_group_lag_status" Gauge ["group", "topic", "partition"]
+        "Burrow's verdict: 1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND; of a whole group the worst.";
+    GROUP_LOST_RECORDS = "highwater_group_lag_lost_records_total" Counter
+        ["group", "topic", "partition"]
+        "Records that were deleted before the group had read them, since this broker watches it; of \
+         a whole group the sum.";
+    GROUP_LAG_WATCHED = "highwater_group_lag_watched" Gauge []
+        "Pairs of a group and a partition whose lag is watched.";
+    GROUP_LAG_REFUSED = "highwater_group_lag_unwatched_commits_total" Counter []
+        "Commits of groups and partitions beyond the limit of what is watched.";
     TOPICS = "highwater_topics" Gauge []
         "Topics of the cluster.";
     PARTITIONS = "highwater_partitions" Gauge []

@@ -79,6 +79,12 @@ impl BrokerOptions {
         self.port
     }
 
+    /// The port of metrics and health.
+    #[must_use]
+    pub fn http_port(&self) -> u16 {
+        self.http_port
+    }
+
     /// Where its data lies.
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {

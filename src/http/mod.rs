@@ -1,7 +1,8 @@
-//! HTTP beside the Kafka protocol: metrics for Prometheus, and health for whoever starts and
-//! watches the broker.
+//! HTTP beside the Kafka protocol: metrics for Prometheus, health for whoever starts and watches
+//! the broker, and consumer lag as JSON.
 
 mod health;
+mod lag;
 mod metrics;
 
 use std::io;
@@ -47,9 +48,11 @@ pub async fn run_http(listener: TcpListener, state: HttpState, shutdown: Cancell
         .route("/metrics", get(metrics::metrics))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
+        .route("/v1/groups", get(lag::groups))
+        .route("/v1/groups/{group}/lag", get(lag::lag))
         .with_state(state);
     let address = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
-    tracing::info!(%address, "serving metrics and health over HTTP");
+    tracing::info!(%address, "serving metrics, health and lag over HTTP");
     let server = axum::serve(listener, router);
     // Scrapes in flight are not waited for: nobody's data depends on them.
     tokio::select! {

@@ -8,7 +8,9 @@
 
 pub mod growth;
 pub mod ledger;
+pub mod members;
 pub mod partition;
+pub mod service;
 pub mod table;
 pub mod window;
 

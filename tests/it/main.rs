@@ -19,6 +19,7 @@ mod groups_offsets;
 mod harness;
 mod hostile;
 mod idempotence;
+mod lag;
 mod list_offsets;
 mod listeners;
 mod metadata;

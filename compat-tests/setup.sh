@@ -19,6 +19,16 @@ PY
 packages=()
 need() { command -v "$1" >/dev/null 2>&1 || packages+=("$2"); }
 need_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv); }
+need_header() { [ -e "/usr/include/$1" ] || packages+=("$2"); }
+while read -r client _; do
+    case $client in
+        confluent-js)
+            need_header openssl/ssl.h libssl-dev
+            need_header zlib.h zlib1g-dev
+            need_header zstd.h libzstd-dev
+            ;;
+    esac
+done <<<"$chosen"
 for folder in $(cut -s -d' ' -f2 <<<"$chosen" | sort -u); do
     case $folder in
         kcat)

@@ -20,7 +20,7 @@ import time
 
 COMPAT = pathlib.Path(__file__).resolve().parent.parent
 REPOSITORY = COMPAT.parent
-START_SECONDS = {"highwater": 20, "kafka": 60}
+START_SECONDS = {"highwater": 30, "kafka": 240}
 STOP_SECONDS = 30
 
 

@@ -63,6 +63,9 @@ class Expected:
     def unexpected(self, run):
         """The differences, as sentences."""
         found = [f"{run.client['id']}: {problem}" for problem in run.problems]
+        if found and not run.results:
+            # Nothing was run: one reason is enough.
+            return found
         for case in run.wanted:
             result, reason = run.results.get(case, ("not run", ""))
             known = self.reason(run.client, "fail", case)

@@ -17,6 +17,8 @@ pub struct Memory {
     pub version: i16,
     /// In front of the names of topics and groups that are this case's and version's own.
     pub prefix: String,
+    /// Full names of the topics that all versions of this case share, by alias.
+    pub shared: HashMap<&'static str, String>,
     /// Topic ids by name.
     pub topic_ids: HashMap<String, Uuid>,
     /// The leader epoch of every partition: leaders do not change during a run.
@@ -28,7 +30,10 @@ pub struct Memory {
 impl Memory {
     /// The full name of something of this case's own.
     pub fn own(&self, alias: &str) -> String {
-        format!("{}{alias}", self.prefix)
+        match self.shared.get(alias) {
+            Some(name) => name.clone(),
+            None => format!("{}{alias}", self.prefix),
+        }
     }
 
     /// The name of a topic of the case's own, or of a fixture (which starts with `fixture-`).
@@ -88,7 +93,7 @@ pub struct Step {
     pub learn: Option<Learn>,
     /// No answer comes by design (Produce with acks=0): the next step shows what became of it.
     pub silent: bool,
-    /// Asked again, for a while, until both brokers have no error of this kind in the answer.
+    /// Asked again, for a while, until both brokers are ready and answer alike.
     pub settles: bool,
 }
 
@@ -100,8 +105,10 @@ pub struct Case {
     pub api: ApiKey,
     /// Versions in which the case makes sense.
     pub versions: RangeInclusive<i16>,
-    /// Topics to be made for each version: alias, partitions, configs.
+    /// Topics to be made beforehand: alias, partitions, configs.
     pub topics: Vec<OwnTopic>,
+    /// Each version has its topics for itself. Else the versions share them, one after another.
+    pub fresh: bool,
     /// The requests.
     pub steps: Vec<Step>,
 }
@@ -121,7 +128,13 @@ impl Case {
     /// A case about an API.
     pub fn new(api: ApiKey, name: impl Into<String>) -> Case {
         let (topics, steps) = (Vec::new(), Vec::new());
-        Case { name: name.into(), api, versions: 0..=i16::MAX, topics, steps }
+        Case { name: name.into(), api, versions: 0..=i16::MAX, topics, fresh: false, steps }
+    }
+
+    /// The case changes its topics so that a second version would find them otherwise.
+    pub fn fresh(mut self) -> Case {
+        self.fresh = true;
+        self
     }
 
     /// Only these versions.
@@ -191,7 +204,7 @@ impl Case {
         self
     }
 
-    /// The last step is asked until neither broker says that it is not ready.
+    /// The last step is about what comes a moment later: it is asked until both are ready.
     pub fn settles(mut self) -> Case {
         self.last().settles = true;
         self

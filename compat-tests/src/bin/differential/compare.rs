@@ -122,8 +122,14 @@ fn allows(mode: Mode, ours: &Node, kafkas: &Node) -> bool {
             (Some(ours), Some(kafkas)) => (ours < 0) == (kafkas < 0),
             _ => false,
         },
-        Mode::SamePresence => (*ours == Node::null()) == (*kafkas == Node::null()),
+        Mode::SamePresence => is_nothing(ours) == is_nothing(kafkas),
+        Mode::MayAdd => !is_nothing(ours) || is_nothing(kafkas),
     }
+}
+
+/// Null, or the id that stands for none.
+fn is_nothing(node: &Node) -> bool {
+    *node == Node::null() || *node == Node::word(uuid::Uuid::nil())
 }
 
 #[cfg(test)]
@@ -160,10 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn free_text_may_differ_but_not_be_missing_on_one_side() {
-        let with = "A { error_message: Some(\"a\") }";
+    fn free_text_may_differ_but_not_be_missing() {
+        let (with, without) = ("A { error_message: Some(\"a\") }", "A { error_message: None }");
         assert!(paths("X", with, "A { error_message: Some(\"b\") }").is_empty());
-        assert_eq!(paths("X", with, "A { error_message: None }"), ["error_message"]);
+        assert!(paths("X", with, without).is_empty());
+        assert_eq!(paths("X", without, with), ["error_message"]);
     }
 
     #[test]

@@ -19,9 +19,7 @@ pub struct Known {
 impl Known {
     /// Whether it is this difference.
     pub fn covers(&self, api: &str, case: &str, path: &str) -> bool {
-        (self.api == "*" || self.api == api)
-            && matches(self.case, case)
-            && matches(self.path, path)
+        (self.api == "*" || self.api == api) && matches(self.case, case) && matches(self.path, path)
     }
 }
 

@@ -77,9 +77,8 @@ fn differ() -> Result<bool, String> {
     let (mut ours, mut kafka) = setup::start(&binary).map_err(|error| error.to_string())?;
     eprintln!("both brokers listen after {:.1} s", started.elapsed().as_secs_f64());
     let planned = run::plan(&cases, &ours, &kafka);
-    let topics: Vec<_> = planned.iter().map(|p| (p.prefix.clone(), p.case)).collect();
-    ours.fill(&topics).map_err(|error| format!("Highwater: {error}"))?;
-    kafka.fill(&topics).map_err(|error| format!("Apache Kafka: {error}"))?;
+    ours.fill(&planned).map_err(|error| format!("Highwater: {error}"))?;
+    kafka.fill(&planned).map_err(|error| format!("Apache Kafka: {error}"))?;
     eprintln!("both are filled after {:.1} s", started.elapsed().as_secs_f64());
     let mut report = Report::new(settings.only.is_empty());
     for planned in &planned {

@@ -11,6 +11,8 @@ pub enum Mode {
     NegativeOrNot,
     /// As long as both are there or both are null.
     SamePresence,
+    /// As long as ours is there where Kafka's is.
+    MayAdd,
 }
 
 /// A rule: API (`*` for all), path (`*` for anything), how far, why.
@@ -19,13 +21,19 @@ type Rule = (&'static str, &'static str, Mode, &'static str);
 /// Every field that may differ.
 const MAY_DIFFER: &[Rule] = &[
     ("*", "throttle_time_ms", Mode::Ignore, "no quota is set; a broker may slow a client anyway"),
-    ("*", "*error_message", Mode::SamePresence, "free text for people"),
-    ("*", "*error_string", Mode::SamePresence, "free text for people"),
+    ("*", "*error_message", Mode::MayAdd, "free text for people; ours also where Kafka has none"),
+    ("*", "*documentation", Mode::SamePresence, "each has its own sentences"),
+    ("*", "*configs[highwater.*", Mode::Ignore, "configs of our own"),
+    ("CreateTopics", "*topic_id", Mode::SamePresence, "drawn by chance; a nil one is a difference"),
     ("*", "*log_append_time_ms", Mode::NegativeOrNot, "the time of day"),
     ("*", "*port", Mode::SameSign, "each broker has its own"),
     ("*", "*cluster_id", Mode::SamePresence, "each cluster has its own"),
     ("*", "*producer_id", Mode::NegativeOrNot, "each broker hands out its own blocks"),
     ("*", "*session_id", Mode::SameSign, "drawn by chance"),
+    ("DescribeConfigs", "*configs[log.dir*].*value", Mode::Ignore, "each has its own directory"),
+    ("DescribeConfigs", "*listener*].*", Mode::Ignore, "each has its own addresses"),
+    ("DescribeConfigs", "*configs[controller.*", Mode::Ignore, "there is no separate controller"),
+    ("DescribeConfigs", "*configs[process.roles]*", Mode::Ignore, "there is no separate controller"),
     ("DescribeLogDirs", "results[*].log_dir", Mode::Ignore, "each broker has its own directory"),
     ("DescribeLogDirs", "*_bytes", Mode::SameSign, "of the file system, which moves"),
     ("DescribeLogDirs", "*partition_size", Mode::SameSign, "the format on disk is our own"),
@@ -49,6 +57,8 @@ const IN_ANY_ORDER: &[(&str, &str, &str)] = &[
     ("ListOffsets", "topics[*].partitions", "partition_index"),
     ("OffsetForLeaderEpoch", "topics", "topic"),
     ("OffsetForLeaderEpoch", "topics[*].partitions", "partition"),
+    ("Fetch", "responses", "topic+topic_id"),
+    ("Fetch", "responses[*].partitions", "partition_index"),
     ("DescribeConfigs", "results", "resource_type+resource_name"),
     ("DescribeConfigs", "results[*].configs", "name"),
     ("AlterConfigs", "responses", "resource_type+resource_name"),

@@ -6,23 +6,38 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use kafka_protocol::messages::ApiKey;
 
-use crate::case::{Case, Memory, Step};
+use crate::case::{Case, Memory, OwnTopic, Step};
 use crate::compare::compare;
 use crate::exchange::{Outcome, Talk};
 use crate::report::Report;
 use crate::setup::Side;
 use crate::tree::Node;
 
-/// How long a broker may take until a step that settles has no error of those below.
-const SETTLED_WITHIN: Duration = Duration::from_secs(15);
+/// How long a step that settles may take until both answers are alike and without those errors.
+const SETTLED_WITHIN: Duration = Duration::from_secs(5);
 /// Errors of a broker that is not ready yet.
-const NOT_READY: [i64; 6] = [3, 5, 6, 14, 15, 16];
+const NOT_READY: [i64; 5] = [5, 6, 14, 15, 16];
 
 /// A case in one version.
 pub struct Planned<'a> {
     pub case: &'a Case,
     pub version: i16,
+    /// In front of the names that are of this version alone.
     pub prefix: String,
+    number: usize,
+}
+
+impl Planned<'_> {
+    /// The full names of the case's topics, by alias.
+    pub fn topics(&self) -> impl Iterator<Item = (String, &OwnTopic)> {
+        self.case.topics.iter().map(|topic| {
+            let name = match self.case.fresh {
+                true => format!("{}{}", self.prefix, topic.alias),
+                false => format!("c{:03}-{}", self.number, topic.alias),
+            };
+            (name, topic)
+        })
+    }
 }
 
 /// How a case is called.
@@ -36,7 +51,8 @@ pub fn plan<'a>(cases: &'a [Case], ours: &Side, kafka: &Side) -> Vec<Planned<'a>
     for (number, case) in cases.iter().enumerate() {
         let Some((min, max)) = common(case.api, ours, kafka) else { continue };
         for version in min.max(*case.versions.start())..=max.min(*case.versions.end()) {
-            planned.push(Planned { case, version, prefix: format!("c{number:03}v{version:02}-") });
+            let prefix = format!("c{number:03}v{version:02}-");
+            planned.push(Planned { case, version, prefix, number });
         }
     }
     planned
@@ -64,21 +80,30 @@ pub fn run(
             None if step.api == planned.case.api => planned.version,
             None => common(step.api, ours, kafka).map_or(0, |(_, max)| max),
         };
-        let mut outcomes = Vec::new();
-        for side in &mut sides {
-            let Ok(body) = (step.build)(&side.memory, version) else {
-                // The version has no field for what the case asks.
-                report.not_in_version(planned.case);
-                return Ok(());
-            };
-            outcomes.push(side.ask(step, version, &body)?);
-        }
-        let [ours, kafkas] = [outcomes[0].node(), outcomes[1].node()];
+        let api = format!("{:?}", step.api);
+        let deadline = Instant::now() + SETTLED_WITHIN;
+        let (outcomes, differences) = loop {
+            let mut outcomes = Vec::new();
+            for side in &mut sides {
+                let Ok(body) = (step.build)(&side.memory, version) else {
+                    // The version has no field for what the case asks.
+                    report.not_in_version(planned.case);
+                    return Ok(());
+                };
+                outcomes.push(side.ask(step, version, &body)?);
+            }
+            let differences = compare(&api, &outcomes[0].node(), &outcomes[1].node());
+            let is_settled = differences.is_empty() && !outcomes.iter().any(is_not_ready);
+            if !step.settles || is_settled || Instant::now() > deadline {
+                break (outcomes, differences);
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
         if verbose {
             println!("{} {} v{version}", title(planned.case), step.name);
-            println!("  Highwater {ours}\n  Kafka     {kafkas}");
+            println!("  Highwater {}", outcomes[0].node());
+            println!("  Kafka     {}", outcomes[1].node());
         }
-        let differences = compare(&format!("{:?}", step.api), &ours, &kafkas);
         report.add(planned, step, differences);
         if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Closed | Outcome::Nothing)) {
             break;
@@ -98,6 +123,7 @@ impl Asked {
         let mut memory = side.memory.clone();
         memory.version = planned.version;
         memory.prefix.clone_from(&planned.prefix);
+        memory.shared = planned.topics().map(|(name, topic)| (topic.alias, name)).collect();
         let talk = Talk::new(side.broker.connect()).map_err(|error| error.to_string())?;
         Ok(Asked { talk, memory })
     }
@@ -108,31 +134,27 @@ impl Asked {
             let _ = self.talk.send(step.api, version, body);
             return Ok(Outcome::Answer(Node::word("sent")));
         }
-        let deadline = Instant::now() + SETTLED_WITHIN;
-        loop {
-            let (outcome, answer) =
-                self.talk.ask(step.api, version, body, &self.memory).map_err(io)?;
-            let Outcome::Answer(node) = &outcome else { return Ok(outcome) };
-            if step.settles && is_not_ready(node) && Instant::now() < deadline {
-                thread::sleep(Duration::from_millis(10));
-                continue;
-            }
-            if let Some(learn) = &step.learn {
-                learn(answer, version, &mut self.memory);
-            }
-            return Ok(outcome);
+        let (outcome, answer) =
+            self.talk.ask(step.api, version, body, &self.memory).map_err(io)?;
+        if let (Outcome::Answer(_), Some(learn)) = (&outcome, &step.learn) {
+            learn(answer, version, &mut self.memory);
         }
+        Ok(outcome)
     }
 }
 
+fn is_not_ready(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Answer(node) if says_not_ready(node))
+}
+
 /// Whether an error of one that is not ready stands anywhere in an answer.
-fn is_not_ready(node: &Node) -> bool {
+fn says_not_ready(node: &Node) -> bool {
     match node {
         Node::Fields(fields) => fields.iter().any(|(name, value)| {
             let code = if name == "error_code" { value.number() } else { None };
-            code.is_some_and(|code| NOT_READY.contains(&code)) || is_not_ready(value)
+            code.is_some_and(|code| NOT_READY.contains(&code)) || says_not_ready(value)
         }),
-        Node::List(items) => items.iter().any(is_not_ready),
+        Node::List(items) => items.iter().any(says_not_ready),
         _ => false,
     }
 }

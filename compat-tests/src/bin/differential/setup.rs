@@ -16,8 +16,8 @@ use kafka_protocol::messages::delete_records_request::{
 };
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::{
-    ApiVersionsRequest, BrokerId, CreateTopicsRequest, DeleteRecordsRequest,
-    ListOffsetsRequest, MetadataRequest,
+    ApiVersionsRequest, BrokerId, CreateTopicsRequest, DeleteRecordsRequest, ListOffsetsRequest,
+    MetadataRequest,
 };
 use protocol::compression::Codec;
 use protocol::record_batch::BatchBuilder;
@@ -25,10 +25,11 @@ use protocol::types::Timestamp;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::case::{Case, Memory, OwnTopic};
+use crate::case::{Memory, OwnTopic};
+use crate::run::Planned;
 
 /// How long a broker may take until all topics are served.
-const SERVABLE_WITHIN: Duration = Duration::from_secs(60);
+const SERVABLE_WITHIN: Duration = Duration::from_secs(240);
 /// Topics that are made by one request.
 const TOPICS_A_REQUEST: usize = 100;
 
@@ -109,19 +110,22 @@ fn start_one(binary: &Path, kafka: bool) -> io::Result<Side> {
 
 impl Side {
     /// Makes the fixtures and the topics of all cases, and learns their ids.
-    pub fn fill(&mut self, cases: &[(String, &Case)]) -> io::Result<()> {
+    pub fn fill(&mut self, planned: &[Planned]) -> io::Result<()> {
         let mut topics: Vec<(String, OwnTopic)> =
             FIXTURES.iter().map(|topic| (topic.alias.to_owned(), topic.clone())).collect();
-        for (prefix, case) in cases {
-            for topic in &case.topics {
-                topics.push((format!("{prefix}{}", topic.alias), topic.clone()));
-            }
-        }
+        topics.extend(
+            planned
+                .iter()
+                .flat_map(|planned| planned.topics().map(|(name, topic)| (name, topic.clone()))),
+        );
+        topics.sort_by(|a, b| a.0.cmp(&b.0));
+        topics.dedup_by(|a, b| a.0 == b.0);
         let mut connection = self.broker.connect();
         for chunk in topics.chunks(TOPICS_A_REQUEST) {
             make_topics(&mut connection, chunk)?;
         }
         self.learn_topics(&mut connection, &topics)?;
+        eprintln!("{} topics", topics.len());
         wait_until_served(&mut connection, &topics)?;
         write_fixtures(&mut connection);
         Ok(())
@@ -150,6 +154,7 @@ impl Side {
             if Instant::now() > deadline {
                 return Err(io::Error::other("not all topics came into being"));
             }
+            thread::sleep(Duration::from_millis(20));
         }
     }
 }
@@ -175,10 +180,7 @@ fn make_topics(connection: &mut Connection, topics: &[(String, OwnTopic)]) -> io
 }
 
 /// Kafka answers CreateTopics before the partitions have a leader that serves.
-fn wait_until_served(
-    connection: &mut Connection,
-    topics: &[(String, OwnTopic)],
-) -> io::Result<()> {
+fn wait_until_served(connection: &mut Connection, topics: &[(String, OwnTopic)]) -> io::Result<()> {
     let rows = topics.iter().map(|(name, topic)| {
         let partitions = (0..topic.partitions).map(|index| {
             ListOffsetsPartition::default()
@@ -231,12 +233,13 @@ fn write_fixtures(connection: &mut Connection) {
     let topic = DeleteRecordsTopic::default()
         .with_name(compat_tests::requests::topic_name(TRIMMED))
         .with_partitions(vec![partition]);
-    let request =
-        DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(10_000);
+    let request = DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(10_000);
     connection.call(2, &request);
-    let keyed = BatchBuilder::new()
-        .record(Timestamp(start_ms()), Some(b"k1"), Some(b"v1"))
-        .record(Timestamp(start_ms()), Some(b"k2"), None);
+    let keyed = BatchBuilder::new().record(Timestamp(start_ms()), Some(b"k1"), Some(b"v1")).record(
+        Timestamp(start_ms()),
+        Some(b"k2"),
+        None,
+    );
     connection.append(COMPACTED, 0, sealed(keyed));
     connection.append(LOG_APPEND_TIME, 0, batch(&["a"]));
 }

@@ -43,8 +43,7 @@ fn descriptions() -> Vec<Case> {
             let keys = ["retention.ms", "cleanup.policy", "no.such.config", "retention.ms"];
             describe(vec![resource(TOPIC, COMPACTED, Some(&keys))])
         }),
-        Case::new(Api, "a topic, none")
-            .ask(|_| describe(vec![resource(TOPIC, EMPTY, Some(&[]))])),
+        Case::new(Api, "a topic, none").ask(|_| describe(vec![resource(TOPIC, EMPTY, Some(&[]))])),
         Case::new(Api, "a topic's documentation is there or not").versions(3..=4).ask(|_| {
             describe(vec![resource(TOPIC, EMPTY, Some(&["retention.ms"]))])
                 .with_include_documentation(true)
@@ -70,8 +69,7 @@ fn descriptions() -> Vec<Case> {
         Case::new(Api, "an unknown kind").ask(|_| describe(vec![resource(99, "x", None)])),
         Case::new(Api, "kind zero").ask(|_| describe(vec![resource(0, "x", None)])),
         Case::new(Api, "a group").ask(|_| describe(vec![resource(GROUP, "nobody", None)])),
-        Case::new(Api, "a group without a name")
-            .ask(|_| describe(vec![resource(GROUP, "", None)])),
+        Case::new(Api, "a group without a name").ask(|_| describe(vec![resource(GROUP, "", None)])),
         Case::new(Api, "client metrics")
             .ask(|_| describe(vec![resource(CLIENT_METRICS, "nothing", None)])),
         Case::new(Api, "client metrics without a name")
@@ -111,9 +109,11 @@ fn change(kind: i8, name: &str, changes: &[Change]) -> IncrementalAlterConfigsRe
 fn topic_changed(name: &str, changes: &'static [Change]) -> Case {
     Case::new(ApiKey::IncrementalAlterConfigs, name)
         .topic_with("own", 1, &[("retention.ms", "7000"), ("cleanup.policy", "compact")])
+        .fresh()
         .step("change", move |m| change(TOPIC, &m.own("own"), changes))
         .step("describe", |m| describe(vec![resource(TOPIC, &m.own("own"), None)]))
         .in_version(4)
+        .settles()
 }
 
 fn changes() -> Vec<Case> {
@@ -138,29 +138,34 @@ fn changes() -> Vec<Case> {
         topic_changed("append a bad value", &[(APPEND, "cleanup.policy", Some("x"))]),
         topic_changed("append null", &[(APPEND, "cleanup.policy", None)]),
         topic_changed("subtract", &[(SUBTRACT, "cleanup.policy", Some("compact"))]),
-        topic_changed("subtract what is not there", &[(SUBTRACT, "cleanup.policy", Some("delete"))]),
+        topic_changed(
+            "subtract what is not there",
+            &[(SUBTRACT, "cleanup.policy", Some("delete"))],
+        ),
         topic_changed("subtract from a number", &[(SUBTRACT, "retention.ms", Some("1"))]),
-        topic_changed("append to an unset list", &[
-            (APPEND, "leader.replication.throttled.replicas", Some("0:1")),
-        ]),
+        topic_changed(
+            "append to an unset list",
+            &[(APPEND, "leader.replication.throttled.replicas", Some("0:1"))],
+        ),
         topic_changed("an unknown operation", &[(9, "retention.ms", Some("1"))]),
         topic_changed("a negative operation", &[(-1, "retention.ms", Some("1"))]),
         topic_changed("an unknown config", &[(SET, "no.such.config", Some("1"))]),
-        topic_changed("one config twice", &[
-            (SET, "retention.ms", Some("1")),
-            (SET, "retention.ms", Some("2")),
-        ]),
-        topic_changed("a good and a bad one", &[
-            (SET, "segment.ms", Some("600000")),
-            (SET, "retention.ms", Some("x")),
-        ]),
-        topic_changed("two good ones", &[
-            (SET, "segment.ms", Some("600000")),
-            (DELETE, "retention.ms", None),
-        ]),
+        topic_changed(
+            "one config twice",
+            &[(SET, "retention.ms", Some("1")), (SET, "retention.ms", Some("2"))],
+        ),
+        topic_changed(
+            "a good and a bad one",
+            &[(SET, "segment.ms", Some("600000")), (SET, "retention.ms", Some("x"))],
+        ),
+        topic_changed(
+            "two good ones",
+            &[(SET, "segment.ms", Some("600000")), (DELETE, "retention.ms", None)],
+        ),
         topic_changed("nothing", &[]),
         Case::new(Api, "only validated")
             .topic("own", 1)
+            .fresh()
             .step("validate", |m| {
                 let changes = [(SET, "retention.ms", Some("9000"))];
                 change(TOPIC, &m.own("own"), &changes).with_validate_only(true)
@@ -174,22 +179,29 @@ fn changes() -> Vec<Case> {
         on("kind zero", 0, "x", &[(SET, "retention.ms", Some("1"))]),
         on("an unknown broker", BROKER, "77", &[(SET, "log.retention.ms", Some("1"))]),
         on("a broker that is no number", BROKER, "one", &[(SET, "log.retention.ms", Some("1"))]),
-        on("a config of brokers that cannot change", BROKER, "1", &[
-            (SET, "broker.rack", Some("x")),
-        ]),
-        on("a config of one broker for all", BROKER, "", &[
-            (SET, "listeners", Some("PLAINTEXT://:1")),
-        ]),
-        on("a config that brokers do not have", BROKER, "1", &[
-            (SET, "no.such.config", Some("1")),
-        ]),
-        on("an unknown group's offsets", GROUP, "", &[
-            (SET, "consumer.session.timeout.ms", Some("50000")),
-        ]),
+        on(
+            "a config of brokers that cannot change",
+            BROKER,
+            "1",
+            &[(SET, "broker.rack", Some("x"))],
+        ),
+        on(
+            "a config of one broker for all",
+            BROKER,
+            "",
+            &[(SET, "listeners", Some("PLAINTEXT://:1"))],
+        ),
+        on("a config that brokers do not have", BROKER, "1", &[(SET, "no.such.config", Some("1"))]),
+        on(
+            "an unknown group's offsets",
+            GROUP,
+            "",
+            &[(SET, "consumer.session.timeout.ms", Some("50000"))],
+        ),
         on("an unknown group config", GROUP, "g", &[(SET, "no.such.config", Some("1"))]),
         Case::new(Api, "no resources")
             .ask(|_| IncrementalAlterConfigsRequest::default().with_resources(vec![])),
-        Case::new(Api, "one resource twice").topic("own", 1).ask(|m| {
+        Case::new(Api, "one resource twice").topic("own", 1).fresh().ask(|m| {
             let one = change(TOPIC, &m.own("own"), &[(SET, "retention.ms", Some("1000"))]);
             let twice = [one.resources.clone(), one.resources].concat();
             IncrementalAlterConfigsRequest::default().with_resources(twice)
@@ -200,15 +212,18 @@ fn changes() -> Vec<Case> {
                 describe(vec![resource(BROKER, "1", Some(&["log.retention.ms"]))])
             })
             .in_version(4)
+            .settles()
             .step("describe a topic", |_| {
                 describe(vec![resource(TOPIC, EMPTY, Some(&["retention.ms"]))])
             })
             .in_version(4)
+            .settles()
             .step("back", |_| change(BROKER, "", &[(DELETE, "log.retention.ms", None)]))
             .step("describe again", |_| {
                 describe(vec![resource(BROKER, "1", Some(&["log.retention.ms"]))])
             })
-            .in_version(4),
+            .in_version(4)
+            .settles(),
     ]
 }
 
@@ -226,9 +241,11 @@ fn replace(kind: i8, name: &str, configs: &[(&str, Option<&str>)]) -> AlterConfi
 fn topic_replaced(name: &str, configs: &'static [(&'static str, Option<&'static str>)]) -> Case {
     Case::new(ApiKey::AlterConfigs, name)
         .topic_with("own", 1, &[("retention.ms", "7000"), ("cleanup.policy", "compact")])
+        .fresh()
         .step("replace", move |m| replace(TOPIC, &m.own("own"), configs))
         .step("describe", |m| describe(vec![resource(TOPIC, &m.own("own"), None)]))
         .in_version(4)
+        .settles()
 }
 
 fn replacements() -> Vec<Case> {
@@ -250,13 +267,14 @@ fn replacements() -> Vec<Case> {
         Case::new(Api, "an unknown broker")
             .ask(|_| replace(BROKER, "77", &[("log.retention.ms", Some("1"))])),
         Case::new(Api, "no resources").ask(|_| AlterConfigsRequest::default()),
-        Case::new(Api, "one resource twice").topic("own", 1).ask(|m| {
+        Case::new(Api, "one resource twice").versions(2..=2).topic("own", 1).ask(|m| {
             let one = replace(TOPIC, &m.own("own"), &[("retention.ms", Some("1000"))]);
             let twice = [one.resources.clone(), one.resources].concat();
             AlterConfigsRequest::default().with_resources(twice)
         }),
         Case::new(Api, "only validated")
             .topic("own", 1)
+            .fresh()
             .step("validate", |m| {
                 replace(TOPIC, &m.own("own"), &[("retention.ms", Some("9000"))])
                     .with_validate_only(true)

@@ -67,9 +67,8 @@ fn offsets() -> Vec<Case> {
         of("a partition twice", NUMBERS, &[(0, 0), (0, 4)]),
         of("no partitions", NUMBERS, &[]),
         of("an unknown topic", "unknown", &[(0, 0)]),
-        Case::new(Api, "the broker's time").ask(|m| {
-            request(vec![topic(m, LOG_APPEND_TIME, vec![partition(0, 1)])])
-        }),
+        Case::new(Api, "the broker's time")
+            .ask(|m| request(vec![topic(m, LOG_APPEND_TIME, vec![partition(0, 1)])])),
         Case::new(Api, "an unknown id").versions(13..=18).ask(|m| {
             let unknown = topic(m, "unknown", vec![partition(0, 0)]);
             request(vec![unknown.with_topic_id(Uuid::from_u128(4))])
@@ -122,16 +121,19 @@ fn limits() -> Vec<Case> {
             let rows = vec![partition(0, 0)];
             request(vec![topic(m, NUMBERS, rows)]).with_min_bytes(1 << 20).with_max_wait_ms(50)
         }),
-        Case::new(Api, "waits for what does not come").ask(|m| {
-            request(vec![topic(m, EMPTY, vec![partition(0, 0)])]).with_max_wait_ms(50)
-        }),
-        Case::new(Api, "does not wait when a partition is bad").ask(|m| {
+        Case::new(Api, "waits for what does not come")
+            .ask(|m| request(vec![topic(m, EMPTY, vec![partition(0, 0)])]).with_max_wait_ms(50)),
+        Case::new(Api, "an unknown partition beside one without records").ask(|m| {
             let rows = vec![partition(0, 0), partition(9, 0)];
-            request(vec![topic(m, EMPTY, rows)]).with_max_wait_ms(20_000)
+            request(vec![topic(m, EMPTY, rows)]).with_max_wait_ms(50)
         }),
-        Case::new(Api, "a negative wait").ask(|m| {
-            request(vec![topic(m, EMPTY, vec![partition(0, 0)])]).with_max_wait_ms(-1)
+        Case::new(Api, "does not wait when an offset is out of range").ask(|m| {
+            let empty = topic(m, EMPTY, vec![partition(0, 0)]);
+            let beyond = topic(m, NUMBERS, vec![partition(0, 99)]);
+            request(vec![empty, beyond]).with_max_wait_ms(20_000)
         }),
+        Case::new(Api, "a negative wait")
+            .ask(|m| request(vec![topic(m, EMPTY, vec![partition(0, 0)])]).with_max_wait_ms(-1)),
         Case::new(Api, "a negative minimum").ask(|m| {
             request(vec![topic(m, EMPTY, vec![partition(0, 0)])])
                 .with_min_bytes(-1)
@@ -175,12 +177,13 @@ fn leadership() -> Vec<Case> {
         Case::new(Api, "of a follower that is not one").versions(4..=14).ask(|m| {
             request(vec![topic(m, NUMBERS, vec![partition(0, 8)])]).with_replica_id(BrokerId(77))
         }),
-        Case::new(Api, "of a follower that is not one, with its state").versions(15..=18).ask(|m| {
-            let state = ReplicaState::default()
-                .with_replica_id(BrokerId(77))
-                .with_replica_epoch(-1);
-            request(vec![topic(m, NUMBERS, vec![partition(0, 8)])]).with_replica_state(state)
-        }),
+        Case::new(Api, "of a follower that is not one, with its state").versions(15..=18).ask(
+            |m| {
+                let state =
+                    ReplicaState::default().with_replica_id(BrokerId(77)).with_replica_epoch(-1);
+                request(vec![topic(m, NUMBERS, vec![partition(0, 8)])]).with_replica_state(state)
+            },
+        ),
         Case::new(Api, "of the debugging replica").versions(4..=14).ask(|m| {
             request(vec![topic(m, NUMBERS, vec![partition(0, 8)])]).with_replica_id(BrokerId(-2))
         }),
@@ -237,9 +240,7 @@ fn sessions() -> Vec<Case> {
             .step("close", |m| in_session(m, -1, vec![]))
             .step("after", |m| in_session(m, 1, vec![])),
         session("opened anew")
-            .step("open again", |m| {
-                in_session(m, 0, vec![topic(m, "own", vec![partition(0, 0)])])
-            })
+            .step("open again", |m| in_session(m, 0, vec![topic(m, "own", vec![partition(0, 0)])]))
             .learn::<FetchRequest>(|answer, memory| memory.keep("second", answer.session_id))
             .step("the first one", |m| in_session(m, 1, vec![])),
         write(session("a partition is forgotten"), "write", 1)
@@ -285,9 +286,7 @@ fn sessions() -> Vec<Case> {
             .ask(|_| request(vec![]).with_session_epoch(0)),
         Case::new(Api, "a session over a bad partition")
             .versions(7..=18)
-            .ask(|m| {
-                request(vec![topic(m, NUMBERS, vec![partition(9, 0)])]).with_session_epoch(0)
-            }),
+            .ask(|m| request(vec![topic(m, NUMBERS, vec![partition(9, 0)])]).with_session_epoch(0)),
         unknown("an unknown session", 12_345, 1),
         unknown("an unknown session, opened", 12_345, 0),
         unknown("an unknown session, closed", 12_345, -1),

@@ -38,21 +38,21 @@ pub fn cases() -> Vec<Case> {
     // Batches are at 0, 1,000 … 4,000 ms, with a second record 10 ms later.
     for at in [-1, 0, 1, 9, 10, 11, 999, 1_000, 1_005, 1_010, 3_010, 4_000, 4_010, 4_011] {
         let name = format!("{at} ms after the first record");
-        cases.push(Case::new(Api, name).ask(move |_| {
-            request(NUMBERS, vec![row(0, start_ms() + at)])
-        }));
+        cases.push(
+            Case::new(Api, name).ask(move |_| request(NUMBERS, vec![row(0, start_ms() + at)])),
+        );
     }
     for at in [0, 2, 4, 5] {
         let name = format!("{at} ms into a compressed batch");
-        cases.push(Case::new(Api, name).ask(move |_| {
-            request(NUMBERS, vec![row(1, start_ms() + at)])
-        }));
+        cases.push(
+            Case::new(Api, name).ask(move |_| request(NUMBERS, vec![row(1, start_ms() + at)])),
+        );
     }
     for at in [3_999, 4_000, 4_001, 0] {
         let name = format!("{at} ms in a log whose start was deleted");
-        cases.push(Case::new(Api, name).ask(move |_| {
-            request(TRIMMED, vec![row(0, start_ms() + at)])
-        }));
+        cases.push(
+            Case::new(Api, name).ask(move |_| request(TRIMMED, vec![row(0, start_ms() + at)])),
+        );
     }
     cases.extend([
         Case::new(Api, "the largest timestamp of a compressed batch")
@@ -65,16 +65,15 @@ pub fn cases() -> Vec<Case> {
         Case::new(Api, "a negative partition").ask(|_| request(NUMBERS, vec![row(-1, -1)])),
         Case::new(Api, "good and bad partitions")
             .ask(|_| request(NUMBERS, vec![row(2, -1), row(77, -1), row(0, -2)])),
-        Case::new(Api, "a partition twice")
-            .ask(|_| request(NUMBERS, vec![row(0, -1), row(0, -2)])),
+        Case::new(Api, "a partition twice").ask(|_| request(NUMBERS, vec![row(0, -1), row(0, -2)])),
         Case::new(Api, "no partitions").ask(|_| request(NUMBERS, vec![])),
         Case::new(Api, "no topics").ask(|_| request(NUMBERS, vec![]).with_topics(vec![])),
         Case::new(Api, "read committed")
             .versions(2..=10)
             .ask(|_| request(NUMBERS, vec![row(0, -1)]).with_isolation_level(1)),
-        Case::new(Api, "read committed, by time").versions(2..=10).ask(|_| {
-            request(NUMBERS, vec![row(0, start_ms() + 4_000)]).with_isolation_level(1)
-        }),
+        Case::new(Api, "read committed, by time")
+            .versions(2..=10)
+            .ask(|_| request(NUMBERS, vec![row(0, start_ms() + 4_000)]).with_isolation_level(1)),
         Case::new(Api, "an unknown isolation level")
             .versions(2..=10)
             .ask(|_| request(NUMBERS, vec![row(0, -1)]).with_isolation_level(7)),
@@ -87,9 +86,9 @@ pub fn cases() -> Vec<Case> {
         Case::new(Api, "the last epoch there is")
             .versions(4..=10)
             .ask(|m| epoch(m, i32::MAX - m.leader_epoch)),
-        Case::new(Api, "a negative epoch").versions(4..=10).ask(|_| {
-            request(NUMBERS, vec![row(0, -1).with_current_leader_epoch(-9)])
-        }),
+        Case::new(Api, "a negative epoch")
+            .versions(4..=10)
+            .ask(|_| request(NUMBERS, vec![row(0, -1).with_current_leader_epoch(-9)])),
         Case::new(Api, "records out of the order of time")
             .topic("unordered", 1)
             .step("write", |m| produce(&m.own("unordered"), 0, unordered(), -1))

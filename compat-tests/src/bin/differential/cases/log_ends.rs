@@ -31,9 +31,7 @@ fn epochs(memory: &Memory, topic: &str, rows: &[(i32, i32, i32)]) -> OffsetForLe
     let topic = OffsetForLeaderTopic::default()
         .with_topic(topic_name(topic))
         .with_partitions(partitions.collect());
-    OffsetForLeaderEpochRequest::default()
-        .with_replica_id(BrokerId(-1))
-        .with_topics(vec![topic])
+    OffsetForLeaderEpochRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic])
 }
 
 fn leader_epochs() -> Vec<Case> {
@@ -62,9 +60,11 @@ fn leader_epochs() -> Vec<Case> {
         .map(|(name, topic, rows)| Case::new(Api, name).ask(move |m| epochs(m, topic, rows)))
         .collect();
     cases.push(Case::new(Api, "no topics").ask(|m| epochs(m, "", &[]).with_topics(vec![])));
-    cases.push(Case::new(Api, "of a follower").versions(3..=4).ask(|m| {
-        epochs(m, NUMBERS, &[(0, -1, 0)]).with_replica_id(BrokerId(1))
-    }));
+    cases.push(
+        Case::new(Api, "of a follower")
+            .versions(3..=4)
+            .ask(|m| epochs(m, NUMBERS, &[(0, -1, 0)]).with_replica_id(BrokerId(1))),
+    );
     cases
 }
 
@@ -80,12 +80,10 @@ fn delete(topic: &str, rows: &[(i32, i64)]) -> DeleteRecordsRequest {
 
 /// A topic with six records in three batches, and deletions from it one after another.
 fn deletions(name: &str, offsets: &'static [i64]) -> Case {
-    let mut case = Case::new(ApiKey::DeleteRecords, name).topic("own", 1);
+    let mut case = Case::new(ApiKey::DeleteRecords, name).topic("own", 1).fresh();
     for number in 0..3 {
         case = case
-            .step(&format!("write {number}"), |m| {
-                produce(&m.own("own"), 0, batch(&["a", "b"]), -1)
-            })
+            .step(&format!("write {number}"), |m| produce(&m.own("own"), 0, batch(&["a", "b"]), -1))
             .in_version(9);
     }
     for offset in offsets {
@@ -125,9 +123,9 @@ fn delete_records() -> Vec<Case> {
         Case::new(Api, "a partition twice").ask(|_| delete(NUMBERS, &[(0, 0), (0, 100)])),
         Case::new(Api, "no partitions").ask(|_| delete(NUMBERS, &[])),
         Case::new(Api, "no topics").ask(|_| delete(NUMBERS, &[]).with_topics(vec![])),
-        Case::new(Api, "no time").topic("quick", 1).ask(|m| {
-            delete(&m.own("quick"), &[(0, 0)]).with_timeout_ms(0)
-        }),
+        Case::new(Api, "no time")
+            .topic("quick", 1)
+            .ask(|m| delete(&m.own("quick"), &[(0, 0)]).with_timeout_ms(0)),
         Case::new(Api, "an internal topic").ask(|_| delete("__transaction_state", &[(0, 0)])),
     ]
 }

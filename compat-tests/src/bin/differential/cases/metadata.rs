@@ -14,8 +14,7 @@ fn names(names: &[&str]) -> MetadataRequest {
 }
 
 fn by_id(id: Uuid, name: Option<&str>) -> MetadataRequest {
-    let topic =
-        MetadataRequestTopic::default().with_topic_id(id).with_name(name.map(topic_name));
+    let topic = MetadataRequestTopic::default().with_topic_id(id).with_name(name.map(topic_name));
     MetadataRequest::default().with_topics(Some(vec![topic])).with_allow_auto_topic_creation(false)
 }
 
@@ -41,13 +40,12 @@ pub fn cases() -> Vec<Case> {
         Case::new(Api, "a name too long that would be made by asking")
             .ask(move |_| metadata(&[&long], true)),
         Case::new(Api, "an empty name").ask(|_| names(&[""])),
-        Case::new(Api, "an empty name that would be made by asking")
-            .ask(|_| metadata(&[""], true)),
+        Case::new(Api, "an empty name that would be made by asking").ask(|_| metadata(&[""], true)),
         Case::new(Api, "two dots").ask(|_| metadata(&[".."], true)),
         Case::new(Api, "one dot").ask(|_| metadata(&["."], true)),
-        Case::new(Api, "cluster operations").versions(8..=10).ask(|_| {
-            names(&[]).with_include_cluster_authorized_operations(true)
-        }),
+        Case::new(Api, "cluster operations")
+            .versions(8..=10)
+            .ask(|_| names(&[]).with_include_cluster_authorized_operations(true)),
         Case::new(Api, "topic operations").versions(8..=13).ask(|_| {
             names(&[EMPTY, "no-such-topic"]).with_include_topic_authorized_operations(true)
         }),
@@ -83,7 +81,11 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-fn describe(topics: &[&str], limit: i32, cursor: Option<(&str, i32)>) -> DescribeTopicPartitionsRequest {
+fn describe(
+    topics: &[&str],
+    limit: i32,
+    cursor: Option<(&str, i32)>,
+) -> DescribeTopicPartitionsRequest {
     let topics =
         topics.iter().map(|name| TopicRequest::default().with_name(topic_name(name))).collect();
     let cursor = cursor.map(|(name, partition)| {

@@ -58,15 +58,15 @@ fn arguments() -> Vec<Case> {
         written("a base offset of its own", || {
             patched(&batch(&["a"]), at::BASE_OFFSET, &77_i64.to_be_bytes())
         }),
-        Case::new(Api, "null records").topic("own", 1).ask(|m| {
-            request(vec![rows(m, "own", vec![(0, None)])])
-        }),
+        Case::new(Api, "null records")
+            .topic("own", 1)
+            .ask(|m| request(vec![rows(m, "own", vec![(0, None)])])),
         Case::new(Api, "acks=1").topic("own", 1).ask(|m| own(m, batch(&["a"])).with_acks(1)),
         Case::new(Api, "acks=2").topic("own", 1).ask(|m| own(m, batch(&["a"])).with_acks(2)),
         Case::new(Api, "acks=-2").topic("own", 1).ask(|m| own(m, batch(&["a"])).with_acks(-2)),
-        Case::new(Api, "no time").topic("own", 1).ask(|m| {
-            own(m, batch(&["a"])).with_timeout_ms(0).with_acks(1)
-        }),
+        Case::new(Api, "no time")
+            .topic("own", 1)
+            .ask(|m| own(m, batch(&["a"])).with_timeout_ms(0).with_acks(1)),
         Case::new(Api, "acks=0")
             .topic("own", 1)
             .step("produce", |m| own(m, batch(&["a"])).with_acks(0))
@@ -76,15 +76,12 @@ fn arguments() -> Vec<Case> {
             .in_version(12),
         Case::new(Api, "acks=0 to an unknown partition")
             .topic("own", 1)
-            .step("produce", move |m| {
-                request(vec![rows(m, "own", vec![(5, one())])]).with_acks(0)
-            })
+            .step("produce", move |m| request(vec![rows(m, "own", vec![(5, one())])]).with_acks(0))
             .silent()
             .step("is it open", |_| metadata(&[EMPTY], false))
             .in_version(4),
-        Case::new(Api, "an unknown topic").ask(move |m| {
-            request(vec![rows(m, "unknown", vec![(0, one())])])
-        }),
+        Case::new(Api, "an unknown topic")
+            .ask(move |m| request(vec![rows(m, "unknown", vec![(0, one())])])),
         Case::new(Api, "an unknown id").versions(13..=13).ask(move |m| {
             let topic = rows(m, "unknown", vec![(0, one())]).with_topic_id(Uuid::from_u128(9));
             request(vec![topic])
@@ -95,15 +92,15 @@ fn arguments() -> Vec<Case> {
         Case::new(Api, "an empty topic name").versions(3..=12).ask(move |m| {
             request(vec![rows(m, "unknown", vec![(0, one())]).with_name(topic_name(""))])
         }),
-        Case::new(Api, "an unknown partition").topic("own", 1).ask(move |m| {
-            request(vec![rows(m, "own", vec![(1, one())])])
-        }),
-        Case::new(Api, "a negative partition").topic("own", 1).ask(move |m| {
-            request(vec![rows(m, "own", vec![(-1, one())])])
-        }),
-        Case::new(Api, "good and bad partitions").topic("own", 2).ask(move |m| {
-            request(vec![rows(m, "own", vec![(1, one()), (7, one()), (0, one())])])
-        }),
+        Case::new(Api, "an unknown partition")
+            .topic("own", 1)
+            .ask(move |m| request(vec![rows(m, "own", vec![(1, one())])])),
+        Case::new(Api, "a negative partition")
+            .topic("own", 1)
+            .ask(move |m| request(vec![rows(m, "own", vec![(-1, one())])])),
+        Case::new(Api, "good and bad partitions")
+            .topic("own", 2)
+            .ask(move |m| request(vec![rows(m, "own", vec![(1, one()), (7, one()), (0, one())])])),
         Case::new(Api, "good and bad topics").topic("own", 1).ask(move |m| {
             request(vec![rows(m, "unknown", vec![(0, one())]), rows(m, "own", vec![(0, one())])])
         }),
@@ -114,14 +111,12 @@ fn arguments() -> Vec<Case> {
             })
             .step("end", |m| list_offsets(&m.own("own"), 0, -1))
             .in_version(7),
-        Case::new(Api, "a topic twice")
-            .topic("own", 2)
-            .step("produce", move |m| {
-                request(vec![rows(m, "own", vec![(0, one())]), rows(m, "own", vec![(1, one())])])
-            }),
-        Case::new(Api, "no partitions").topic("own", 1).ask(|m| {
-            request(vec![rows(m, "own", vec![])])
+        Case::new(Api, "a topic twice").topic("own", 2).step("produce", move |m| {
+            request(vec![rows(m, "own", vec![(0, one())]), rows(m, "own", vec![(1, one())])])
         }),
+        Case::new(Api, "no partitions")
+            .topic("own", 1)
+            .ask(|m| request(vec![rows(m, "own", vec![])])),
         Case::new(Api, "no topics").ask(|_| request(vec![])),
         Case::new(Api, "no topics with acks=2").ask(|_| request(vec![]).with_acks(2)),
         Case::new(Api, "an internal topic").versions(3..=12).ask(move |m| {
@@ -141,9 +136,7 @@ fn damaged() -> Vec<Case> {
     let patch = |name: &str, position: usize, bytes: &'static [u8]| {
         written(name, move || patched(&batch(&["a", "b"]), position, bytes))
     };
-    let cut = |name: &str, length: usize| {
-        written(name, move || batch(&["a", "b"]).slice(..length))
-    };
+    let cut = |name: &str, length: usize| written(name, move || batch(&["a", "b"]).slice(..length));
     vec![
         patch("a wrong CRC", at::CRC, &[1, 2, 3, 4]),
         patch("magic 0", at::MAGIC, &[0]),
@@ -192,9 +185,8 @@ fn contents() -> Vec<Case> {
         .into_iter()
         .map(|codec| written(&format!("{codec:?}"), move || compressed(codec, &["a", "b", "c"])))
         .collect();
-    let timed = |timestamp: i64| {
-        sealed(BatchBuilder::new().record(Timestamp(timestamp), None, Some(b"a")))
-    };
+    let timed =
+        |timestamp: i64| sealed(BatchBuilder::new().record(Timestamp(timestamp), None, Some(b"a")));
     cases.extend([
         written("a record without a timestamp", move || timed(-1)),
         written("a record of 1970", move || timed(0)),
@@ -215,15 +207,15 @@ fn contents() -> Vec<Case> {
                 .record(Timestamp(start_ms()), None, Some(b"v"));
             request(vec![rows(m, COMPACTED, vec![(0, Some(sealed(records)))])])
         }),
-        with_config("a batch too large", &[("max.message.bytes", "100")], || {
-            batch(&[[b'x'; 200]])
-        }),
+        with_config("a batch too large", &[("max.message.bytes", "100")], || batch(&[[b'x'; 200]])),
         with_config("a batch as large as may be", &[("max.message.bytes", "169")], || {
             batch(&[[b'x'; 100]])
         }),
-        with_config("two batches that are too large together", &[("max.message.bytes", "100")], || {
-            [batch(&["a"]), batch(&["b"])].concat().into()
-        }),
+        with_config(
+            "two batches that are too large together",
+            &[("max.message.bytes", "100")],
+            || [batch(&["a"]), batch(&["b"])].concat().into(),
+        ),
         with_config("the broker's time", &[("message.timestamp.type", "LogAppendTime")], || {
             batch(&["a", "b"])
         }),
@@ -238,14 +230,14 @@ fn contents() -> Vec<Case> {
         with_config("too new", &[("message.timestamp.after.max.ms", "1000")], move || {
             timed(start_ms() + 9_000_000)
         }),
-        with_config("too new, of a compressed batch", &[("message.timestamp.after.max.ms", "1000")], || {
-            let late = start_ms() + 9_000_000;
-            sealed(
-                builder(&["a"])
-                    .record(Timestamp(late), None, Some(b"b"))
-                    .codec(Codec::Zstd),
-            )
-        }),
+        with_config(
+            "too new, of a compressed batch",
+            &[("message.timestamp.after.max.ms", "1000")],
+            || {
+                let late = start_ms() + 9_000_000;
+                sealed(builder(&["a"]).record(Timestamp(late), None, Some(b"b")).codec(Codec::Zstd))
+            },
+        ),
         with_config("not enough replicas", &[("min.insync.replicas", "2")], || batch(&["a"])),
     ]);
     cases

@@ -5,9 +5,7 @@ use kafka_protocol::messages::create_partitions_request::{
     CreatePartitionsAssignment, CreatePartitionsTopic,
 };
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
-use kafka_protocol::messages::{
-    ApiKey, BrokerId, CreatePartitionsRequest, DeleteTopicsRequest,
-};
+use kafka_protocol::messages::{ApiKey, BrokerId, CreatePartitionsRequest, DeleteTopicsRequest};
 use uuid::Uuid;
 
 use crate::case::Case;
@@ -37,6 +35,7 @@ fn deletions() -> Vec<Case> {
     vec![
         Case::new(Api, "a topic, twice, and it is made again")
             .topic("gone", 2)
+            .fresh()
             .step("delete", |m| delete(m.version, &[&m.own("gone")]))
             .step("delete again", |m| delete(m.version, &[&m.own("gone")]))
             .step("describe", |m| metadata(&[&m.own("gone")], false))
@@ -51,49 +50,62 @@ fn deletions() -> Vec<Case> {
         Case::new(Api, "an empty name").ask(|m| delete(m.version, &[""])),
         Case::new(Api, "one topic twice in a request")
             .topic("gone", 1)
+            .fresh()
             .step("delete", |m| delete(m.version, &[&m.own("gone"), &m.own("gone")]))
             .step("describe", |m| metadata(&[&m.own("gone")], false))
             .in_version(9),
         Case::new(Api, "good and unknown ones")
             .topic("gone", 1)
+            .fresh()
             .ask(|m| delete(m.version, &["no-such-topic", &m.own("gone"), "neither"])),
         Case::new(Api, "nothing").ask(|m| delete(m.version, &[])),
-        Case::new(Api, "no time").topic("gone", 1).ask(|m| {
-            delete(m.version, &[&m.own("gone")]).with_timeout_ms(0)
-        }),
-        Case::new(Api, "by id").versions(6..=6).topic("gone", 1).ask(|m| {
-            delete_states(&[(None, m.id("gone"))])
-        }),
-        Case::new(Api, "by unknown id").versions(6..=6).ask(move |_| {
-            delete_states(&[(None, unknown)])
-        }),
-        Case::new(Api, "by id and name").versions(6..=6).topic("gone", 1).ask(|m| {
-            delete_states(&[(Some(&m.own("gone")), m.id("gone"))])
-        }),
-        Case::new(Api, "by id and another name").versions(6..=6).ask(|m| {
-            delete_states(&[(Some(EMPTY), m.id(NUMBERS))])
-        }),
-        Case::new(Api, "by neither id nor name").versions(6..=6).ask(|_| {
-            delete_states(&[(None, Uuid::nil())])
-        }),
-        Case::new(Api, "one topic by id and by name").versions(6..=6).topic("gone", 1).ask(|m| {
-            delete_states(&[(Some(&m.own("gone")), Uuid::nil()), (None, m.id("gone"))])
-        }),
-        Case::new(Api, "one id twice").versions(6..=6).topic("gone", 1).ask(|m| {
-            delete_states(&[(None, m.id("gone")), (None, m.id("gone"))])
-        }),
-        Case::new(Api, "one unknown id twice").versions(6..=6).ask(move |_| {
-            delete_states(&[(None, unknown), (None, unknown)])
-        }),
-        Case::new(Api, "all kinds of bad ones").versions(6..=6).topic("gone", 1).ask(move |m| {
-            delete_states(&[
-                (None, unknown),
-                (Some("no-such-topic"), Uuid::nil()),
-                (None, Uuid::nil()),
-                (Some(EMPTY), unknown),
-                (None, m.id("gone")),
-            ])
-        }),
+        Case::new(Api, "no time")
+            .topic("gone", 1)
+            .fresh()
+            .ask(|m| delete(m.version, &[&m.own("gone")]).with_timeout_ms(0)),
+        Case::new(Api, "by id")
+            .versions(6..=6)
+            .topic("gone", 1)
+            .fresh()
+            .ask(|m| delete_states(&[(None, m.id("gone"))])),
+        Case::new(Api, "by unknown id")
+            .versions(6..=6)
+            .ask(move |_| delete_states(&[(None, unknown)])),
+        Case::new(Api, "by id and name")
+            .versions(6..=6)
+            .topic("gone", 1)
+            .fresh()
+            .ask(|m| delete_states(&[(Some(&m.own("gone")), m.id("gone"))])),
+        Case::new(Api, "by id and another name")
+            .versions(6..=6)
+            .ask(|m| delete_states(&[(Some(EMPTY), m.id(NUMBERS))])),
+        Case::new(Api, "by neither id nor name")
+            .versions(6..=6)
+            .ask(|_| delete_states(&[(None, Uuid::nil())])),
+        Case::new(Api, "one topic by id and by name")
+            .versions(6..=6)
+            .topic("gone", 1)
+            .fresh()
+            .ask(|m| delete_states(&[(Some(&m.own("gone")), Uuid::nil()), (None, m.id("gone"))])),
+        Case::new(Api, "one id twice")
+            .versions(6..=6)
+            .topic("gone", 1)
+            .fresh()
+            .ask(|m| delete_states(&[(None, m.id("gone")), (None, m.id("gone"))])),
+        Case::new(Api, "one unknown id twice")
+            .versions(6..=6)
+            .ask(move |_| delete_states(&[(None, unknown), (None, unknown)])),
+        Case::new(Api, "all kinds of bad ones").versions(6..=6).topic("gone", 1).fresh().ask(
+            move |m| {
+                delete_states(&[
+                    (None, unknown),
+                    (Some("no-such-topic"), Uuid::nil()),
+                    (None, Uuid::nil()),
+                    (Some(EMPTY), unknown),
+                    (None, m.id("gone")),
+                ])
+            },
+        ),
     ]
 }
 
@@ -119,6 +131,7 @@ fn growing(topics: Vec<CreatePartitionsTopic>) -> CreatePartitionsRequest {
 fn grown(name: &str, count: i32, assignments: Option<&'static [&'static [i32]]>) -> Case {
     Case::new(ApiKey::CreatePartitions, name)
         .topic("own", 2)
+        .fresh()
         .step("grow", move |m| growing(vec![grow(&m.own("own"), count, assignments)]))
         .step("describe", |m| metadata(&[&m.own("own")], false))
         .in_version(9)
@@ -144,28 +157,33 @@ fn partitions() -> Vec<Case> {
         Case::new(Api, "an invalid name").ask(|_| growing(vec![grow("bad name", 3, None)])),
         Case::new(Api, "an empty name").ask(|_| growing(vec![grow("", 3, None)])),
         Case::new(Api, "no topics").ask(|_| growing(vec![])),
-        Case::new(Api, "one topic twice").topic("own", 1).ask(|m| {
-            growing(vec![grow(&m.own("own"), 2, None), grow(&m.own("own"), 3, None)])
-        }),
-        Case::new(Api, "one topic twice beside another").topic("own", 1).topic("other", 1).ask(
-            |m| {
+        Case::new(Api, "one topic twice")
+            .topic("own", 1)
+            .fresh()
+            .ask(|m| growing(vec![grow(&m.own("own"), 2, None), grow(&m.own("own"), 3, None)])),
+        Case::new(Api, "one topic twice beside another")
+            .topic("own", 1)
+            .fresh()
+            .topic("other", 1)
+            .ask(|m| {
                 growing(vec![
                     grow(&m.own("own"), 2, None),
                     grow(&m.own("other"), 2, None),
                     grow(&m.own("own"), 3, None),
                 ])
-            },
-        ),
+            }),
         Case::new(Api, "only validated")
             .topic("own", 1)
+            .fresh()
             .step("validate", |m| {
                 growing(vec![grow(&m.own("own"), 2, None)]).with_validate_only(true)
             })
             .step("describe", |m| metadata(&[&m.own("own")], false))
             .in_version(9),
-        Case::new(Api, "no time").topic("own", 1).ask(|m| {
-            growing(vec![grow(&m.own("own"), 2, None)]).with_timeout_ms(0)
-        }),
+        Case::new(Api, "no time")
+            .topic("own", 1)
+            .fresh()
+            .ask(|m| growing(vec![grow(&m.own("own"), 2, None)]).with_timeout_ms(0)),
     ]
 }
 

@@ -53,9 +53,9 @@ fn with_configs(m: &Memory, configs: &[(&str, Option<&str>)]) -> CreatableTopic 
 /// A config with a value, right or wrong: the answer says which.
 fn config(key: &'static str, value: Option<&'static str>) -> Case {
     let name = format!("{key}={}", value.unwrap_or("null"));
-    Case::new(ApiKey::CreateTopics, name).versions(7..=7).ask(move |m| {
-        request(vec![with_configs(m, &[(key, value)])]).with_validate_only(true)
-    })
+    Case::new(ApiKey::CreateTopics, name)
+        .versions(7..=7)
+        .ask(move |m| request(vec![with_configs(m, &[(key, value)])]).with_validate_only(true))
 }
 
 fn names() -> Vec<Case> {
@@ -74,12 +74,10 @@ fn names() -> Vec<Case> {
         Case::new(ApiKey::CreateTopics, "a dot against an underscore")
             .step("first", |m| request(vec![topic(&m.own("a.b"), 1, 1)]))
             .step("second", |m| request(vec![topic(&m.own("a_b"), 1, 1)])),
-        Case::new(ApiKey::CreateTopics, "one name twice").ask(|m| {
-            request(vec![topic(&m.own("twice"), 1, 1), topic(&m.own("twice"), 2, 1)])
-        }),
-        Case::new(ApiKey::CreateTopics, "a bad name twice").ask(|_| {
-            request(vec![topic("bad name", 1, 1), topic("bad name", 2, 1)])
-        }),
+        Case::new(ApiKey::CreateTopics, "one name twice")
+            .ask(|m| request(vec![topic(&m.own("twice"), 1, 1), topic(&m.own("twice"), 2, 1)])),
+        Case::new(ApiKey::CreateTopics, "a bad name twice")
+            .ask(|_| request(vec![topic("bad name", 1, 1), topic("bad name", 2, 1)])),
         Case::new(ApiKey::CreateTopics, "good and bad ones").ask(|m| {
             request(vec![topic(&m.own("good"), 2, 1), topic("bad name", 1, 1), topic(EMPTY, 1, 1)])
         }),
@@ -124,9 +122,7 @@ fn shapes() -> Vec<Case> {
         refused("assigned with a gap", |m| assigned(&m.own("new"), &[(0, &[1]), (2, &[1])])),
         refused("assigned from one", |m| assigned(&m.own("new"), &[(1, &[1])])),
         refused("assigned from minus one", |m| assigned(&m.own("new"), &[(-1, &[1])])),
-        refused("a partition assigned twice", |m| {
-            assigned(&m.own("new"), &[(0, &[1]), (0, &[1])])
-        }),
+        refused("a partition assigned twice", |m| assigned(&m.own("new"), &[(0, &[1]), (0, &[1])])),
         refused("assigned to unequal numbers", |m| {
             assigned(&m.own("new"), &[(0, &[1]), (1, &[1, 77])])
         }),
@@ -160,7 +156,10 @@ fn configs() -> Vec<Case> {
 
 /// Values at the edges of what a config takes, and beyond.
 const VALUES: &[(&str, &[&str])] = &[
-    ("cleanup.policy", &["", "delete", "compact", "compact,delete", "delete, compact", "x", "delete,x"]),
+    (
+        "cleanup.policy",
+        &["", "delete", "compact", "compact,delete", "delete, compact", "x", "delete,x"],
+    ),
     ("compression.type", &["producer", "uncompressed", "zstd", "none", "GZIP", ""]),
     ("compression.gzip.level", &["-1", "0", "1", "9", "10"]),
     ("compression.lz4.level", &["0", "1", "17", "18"]),

@@ -1,0 +1,84 @@
+// Two member processes on six partitions; records come in rounds, one to each partition.
+'use strict'
+
+const assert = require('node:assert/strict')
+const { spawn } = require('node:child_process')
+const path = require('node:path')
+const readline = require('node:readline')
+const { sleep } = require('./clients')
+
+const PARTITIONS = 6
+const SESSION_MS = 6000
+
+class Member {
+  constructor (topic, t) {
+    this.seen = new Set()
+    this.process = spawn(process.execPath, [path.join(__dirname, 'member.js'), topic, topic], {
+      stdio: ['ignore', 'pipe', 'inherit']
+    })
+    t.after(() => this.process.kill('SIGKILL'))
+    readline.createInterface({ input: this.process.stdout }).on('line', line => this.seen.add(line))
+    // 'close' comes when all that it printed was read.
+    this.ended = new Promise(resolve => this.process.on('close', code => resolve(code)))
+  }
+
+  /** The partitions whose record of the round it has processed. */
+  partitionsOf (round) {
+    const has = partition => this.seen.has(`${partition} ${round}`)
+    return new Set([...Array(PARTITIONS).keys()].filter(has))
+  }
+
+  async leave () {
+    this.process.kill('SIGTERM')
+    assert.equal(await this.ended, 0)
+  }
+
+  async die () {
+    this.process.kill('SIGKILL')
+    await this.ended
+  }
+}
+
+class Group {
+  static async start (client, topic, t) {
+    await client.createTopic(topic, PARTITIONS)
+    const group = new Group()
+    const members = [new Member(topic, t), new Member(topic, t)]
+    return Object.assign(group, { client, topic, rounds: 0, members })
+  }
+
+  /** Sends a record to each partition and waits until all six are processed. */
+  async round () {
+    const value = Buffer.from(String(this.rounds))
+    const records = [...Array(PARTITIONS).keys()].map(partition => ({ partition, key: null, value }))
+    await this.client.produce(this.topic, records)
+    const round = this.rounds++
+    const end = Date.now() + 20_000
+    for (;;) {
+      const got = this.members.map(member => member.partitionsOf(round))
+      if (got[0].union(got[1]).size === PARTITIONS || Date.now() > end) return got
+      await sleep(20)
+    }
+  }
+
+  /** Until each of the two processes three partitions. */
+  async untilShared () {
+    const end = Date.now() + 45_000
+    for (;;) {
+      const got = await this.round()
+      if (got.every(partitions => partitions.size === 3)) return
+      assert.ok(Date.now() < end, `they do not share: ${got.map(p => [...p])}`)
+    }
+  }
+
+  async checkAllProcessed () {
+    for (let round = 0; round < this.rounds; round++) {
+      const [first, second] = this.members.map(member => member.partitionsOf(round))
+      assert.equal(first.union(second).size, PARTITIONS, `round ${round} was not processed`)
+    }
+    const committed = await this.client.committed(this.topic, this.topic, PARTITIONS)
+    assert.deepEqual(committed, Array(PARTITIONS).fill(this.rounds))
+  }
+}
+
+module.exports = { Group, PARTITIONS, SESSION_MS }

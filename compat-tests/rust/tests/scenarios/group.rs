@@ -1,0 +1,122 @@
+//! Two member processes on six partitions; records come in rounds, one to each partition.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use compat_rdkafka::{Broker, Record};
+
+pub const PARTITIONS: i32 = 6;
+
+/// A process of `src/member.rs`, and what it has printed.
+pub struct Member {
+    process: Child,
+    seen: Arc<Mutex<BTreeSet<(i32, i64)>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Member {
+    fn start(bootstrap: &str, topic: &str) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_member"))
+            .args([bootstrap, topic])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let output = BufReader::new(process.stdout.take().expect("piped"));
+        let seen = Arc::new(Mutex::new(BTreeSet::new()));
+        let kept = Arc::clone(&seen);
+        let reader = std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let Some((partition, round)) = line.split_once(' ') else { continue };
+                let place = (partition.parse().expect("a number"), round.parse().expect("one"));
+                kept.lock().expect("no panic").insert(place);
+            }
+        });
+        Self { process, seen, reader: Some(reader) }
+    }
+
+    /// The partitions whose record of the round it has processed.
+    fn partitions_of(&self, round: i64) -> BTreeSet<i32> {
+        let seen = self.seen.lock().expect("no panic");
+        seen.iter().filter(|(_, found)| *found == round).map(|(partition, _)| *partition).collect()
+    }
+
+    /// Its input ends: it leaves.
+    pub fn leave(&mut self) {
+        drop(self.process.stdin.take());
+        assert!(self.process.wait().expect("ends").success());
+        self.reader.take().map(JoinHandle::join);
+    }
+
+    /// SIGKILL.
+    pub fn die(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        self.reader.take().map(JoinHandle::join);
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub struct Group<'a> {
+    broker: &'a Broker,
+    topic: String,
+    rounds: i64,
+    pub members: [Member; 2],
+}
+
+impl<'a> Group<'a> {
+    pub fn start(broker: &'a Broker, topic: &str) -> Self {
+        broker.create_topic(topic, PARTITIONS).expect("creates");
+        let member = || Member::start(&broker.bootstrap, topic);
+        Self { broker, topic: topic.to_owned(), rounds: 0, members: [member(), member()] }
+    }
+
+    /// Sends a record to each partition and waits until all six are processed.
+    pub fn round(&mut self) -> [BTreeSet<i32>; 2] {
+        let record =
+            |partition| Record { partition, ..Record::of(self.rounds.to_string().into_bytes()) };
+        let records: Vec<Record> = (0..PARTITIONS).map(record).collect();
+        self.broker.produce(&self.topic, &records, &[]).expect("produces");
+        self.rounds += 1;
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let got = self.members.each_ref().map(|member| member.partitions_of(self.rounds - 1));
+            let all = got[0].union(&got[1]).count();
+            if all == PARTITIONS as usize || Instant::now() > end {
+                return got;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Until each of the two processes three partitions.
+    pub fn until_shared(&mut self) {
+        let end = Instant::now() + Duration::from_secs(45);
+        loop {
+            let got = self.round();
+            if got.iter().all(|partitions| partitions.len() == 3) {
+                return;
+            }
+            assert!(Instant::now() < end, "they do not share: {got:?}");
+        }
+    }
+
+    pub fn check_all_processed(&self) {
+        for round in 0..self.rounds {
+            let [first, second] = self.members.each_ref().map(|member| member.partitions_of(round));
+            assert_eq!(first.union(&second).count(), PARTITIONS as usize, "round {round}");
+        }
+        let committed = self.broker.committed(&self.topic, &self.topic, PARTITIONS);
+        assert_eq!(committed, vec![self.rounds; PARTITIONS as usize]);
+    }
+}

@@ -13,6 +13,8 @@ use crate::coordinator::group::event::{
 };
 use crate::coordinator::runtime::CoordinatorError;
 
+const NO_GROUP: &str = "the group does not exist";
+
 /// Groups by name.
 pub type ListedGroups = BTreeMap<String, ListedGroup>;
 
@@ -39,6 +41,10 @@ pub async fn list(services: &Services) -> ListedGroups {
 
 /// The members of a group, of either protocol.
 pub async fn describe(services: &Services, group: &str) -> Known<GroupMembers> {
+    // Without the topic there is no group, and nobody who could say so.
+    if services.groups.partition_for(group).is_none() {
+        return Err(NO_GROUP);
+    }
     let asked = DescribeGroup { group_id: group.into(), reports_unknown_group: true };
     let classic = services.groups.call(group, GroupRequest::DescribeGroup(asked)).await;
     match classic.map_err(unavailable)? {
@@ -52,7 +58,7 @@ pub async fn describe(services: &Services, group: &str) -> Known<GroupMembers> {
         GroupReply::ConsumerGroupDescribe(found) if found.error == ErrorCode::None => {
             Ok(of_consumer(&found))
         }
-        _ => Err("the group does not exist"),
+        _ => Err(NO_GROUP),
     }
 }
 

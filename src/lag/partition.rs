@@ -33,6 +33,8 @@ pub struct LogEnds {
     pub log_start_offset: Offset,
     /// The offset behind the last that a consumer may see: high watermark or last stable offset.
     pub end_offset: Offset,
+    /// The high watermark, by which the log grows whoever looks at it.
+    pub high_watermark: Offset,
     /// Bytes of records ever appended.
     pub end_position: u64,
 }
@@ -267,7 +269,7 @@ fn next_to_read(commit: &Commit) -> Offset {
 }
 
 fn look(now: Now, log: &LogEnds) -> Look {
-    Look { at: now.steady, end_offset: log.end_offset, end_position: log.end_position }
+    Look { at: now.steady, end_offset: log.high_watermark, end_position: log.end_position }
 }
 
 fn drain_seconds(lag: u64, commit_rate: Known<f64>, produce_rate: Known<f64>) -> Known<f64> {

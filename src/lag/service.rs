@@ -263,6 +263,7 @@ fn ends(replica: &Replica, isolation: IsolationLevel) -> LogEnds {
     LogEnds {
         log_start_offset: offsets.log_start_offset,
         end_offset: isolation.upper_bound(&offsets),
+        high_watermark: offsets.high_watermark,
         end_position: replica.end_position(),
     }
 }

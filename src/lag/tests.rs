@@ -39,6 +39,7 @@ impl Log {
         LogEnds {
             log_start_offset: Offset(self.start),
             end_offset: Offset(self.end),
+            high_watermark: Offset(self.end),
             end_position: (self.end * self.record_bytes) as u64,
         }
     }

@@ -29,8 +29,9 @@ use crate::limits::{SHUTDOWN_DRAIN, STORE_WATCH_INTERVAL};
 use crate::net::budget::InFlightBudget;
 use crate::net::connection::ConnectionLimits;
 use crate::net::listener::{Acceptor, BoundListener, ConnectionQuota};
+use crate::peers::{self, PeerServer};
 use crate::readiness::Readiness;
-use crate::{clock, ids, telemetry};
+use crate::{clock, ids, surroundings, telemetry};
 
 /// Why the broker did not start.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,7 @@ pub enum StartError {
 pub struct Broker {
     services: Arc<Services>,
     store: LogStore,
+    peers: PeerServer,
     readiness: Readiness,
     acceptor: Acceptor<Dispatcher>,
     http_shutdown: CancellationToken,
@@ -87,7 +89,7 @@ impl Broker {
             Some(address) => Some(http::bind(address).await.map_err(StartError::Listener)?),
             None => None,
         };
-        let cluster = start_cluster(&config, &bound, &store).await?;
+        let (cluster, peers) = start_cluster(&config, &bound, &store).await?;
         let groups = GroupCoordinator::new(Arc::clone(&cluster), Arc::clone(&config));
         let lag = LagService::new(Arc::clone(&cluster), Arc::clone(&config));
         groups.observe(lag.clone());
@@ -107,6 +109,7 @@ impl Broker {
             services,
             readiness: Readiness::new(store.clone()),
             store,
+            peers,
             acceptor,
             http_shutdown: CancellationToken::new(),
             addresses: bound.iter().map(|l| (l.name().to_owned(), l.address())).collect(),
@@ -151,7 +154,7 @@ impl Broker {
     ///
     /// # Errors
     /// When the store could not be closed properly; the next start recovers.
-    pub async fn shutdown(self) -> Result<(), StorageError> {
+    pub async fn shutdown(mut self) -> Result<(), StorageError> {
         info!("shutting down");
         self.readiness.set_serving(false);
         self.acceptor.shutdown.cancel();
@@ -165,6 +168,7 @@ impl Broker {
             self.acceptor.connections.wait().await;
         }
         self.services.cluster.shutdown().await;
+        self.peers.stop().await;
         let closed = close_store(&self.store).await;
         self.http_shutdown.cancel();
         if closed.is_ok() {
@@ -208,7 +212,12 @@ pub async fn run_until_signal(config: BrokerConfig) -> Result<(), String> {
     let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;
-    let broker = Broker::start(config).await.map_err(|error| error.to_string())?;
+    // A broker that waits for the others of its cluster can be told to stop waiting.
+    let broker = tokio::select! {
+        started = Broker::start(config) => started.map_err(|error| error.to_string())?,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -245,13 +254,13 @@ async fn start_cluster(
     config: &Arc<BrokerConfig>,
     bound: &[BoundListener],
     store: &LogStore,
-) -> Result<Arc<Cluster>, ClusterError> {
+) -> Result<(Arc<Cluster>, PeerServer), StartError> {
     let settings_config = Arc::clone(config);
-    Cluster::start(ClusterOptions {
+    let options = ClusterOptions {
         broker: BrokerImage {
             id: config.node_id,
             rack: config.rack.clone(),
-            endpoints: endpoints(&config.listeners, bound),
+            endpoints: endpoints(config, bound),
         },
         cluster_id: config.cluster_id.clone(),
         store: store.clone(),
@@ -260,17 +269,25 @@ async fn start_cluster(
         producer_id_expiration: config.producer_id_expiration,
         now: Arc::new(clock::now),
         new_uuid: Arc::new(ids::new_uuid),
-    })
-    .await
+    };
+    match &config.peers {
+        Some(peers) => peers::join(peers, options).await,
+        None => Ok((Cluster::start(options).await?, PeerServer::default())),
+    }
 }
 
 /// What is advertised: as configured, with the port that was bound where port 0 was asked for. An
-/// empty host means that a client is told the address it has connected to.
-fn endpoints(listeners: &[ListenerConfig], bound: &[BoundListener]) -> Vec<EndpointImage> {
+/// empty host means that a client is told the address it has connected to, which other brokers do
+/// not know: among several, this machine's name stands instead, as by Kafka.
+fn endpoints(config: &BrokerConfig, bound: &[BoundListener]) -> Vec<EndpointImage> {
+    let own_name = || match &config.peers {
+        Some(_) => surroundings::host_name(),
+        None => String::new(),
+    };
     let endpoint = |(listener, bound): (&ListenerConfig, &BoundListener)| {
         let (host, port) = match &listener.advertised {
             Some((host, port)) => (host.clone(), *port),
-            None if is_wildcard(&listener.host) => (String::new(), 0),
+            None if is_wildcard(&listener.host) => (own_name(), 0),
             None => (listener.host.clone(), 0),
         };
         EndpointImage {
@@ -280,7 +297,7 @@ fn endpoints(listeners: &[ListenerConfig], bound: &[BoundListener]) -> Vec<Endpo
             security_protocol: listener.security_protocol.clone(),
         }
     };
-    listeners.iter().zip(bound).map(endpoint).collect()
+    config.listeners.iter().zip(bound).map(endpoint).collect()
 }
 
 fn is_wildcard(host: &str) -> bool {

@@ -21,6 +21,7 @@ pub mod lag;
 pub mod limits;
 pub mod net;
 pub mod panics;
+pub mod peers;
 pub mod readiness;
 pub mod surroundings;
 pub mod telemetry;

@@ -20,3 +20,11 @@ pub fn warn(config: &BrokerConfig, unknown_keys: &[String]) {
         );
     }
 }
+
+/// The name of this machine, or of this container.
+#[must_use]
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}

@@ -74,6 +74,16 @@ pub struct PeerOptions {
     pub election_timeout: std::ops::Range<Duration>,
 }
 
+impl PeerOptions {
+    /// With the clocks that suit brokers with many partitions.
+    #[must_use]
+    pub fn new(voters: Vec<BrokerId>, transport: Arc<dyn PeerTransport>) -> PeerOptions {
+        let timing = Timing::default();
+        let election_timeout = timing.election_min..timing.election_max;
+        PeerOptions { voters, transport, heartbeat: timing.heartbeat, election_timeout }
+    }
+}
+
 /// One node of the cluster.
 pub struct Cluster {
     broker_id: BrokerId,
@@ -96,12 +106,7 @@ impl std::fmt::Debug for Cluster {
 impl Cluster {
     /// Recovers, forms the metadata group, registers the broker; ready to serve when it returns.
     pub async fn start(options: ClusterOptions) -> Result<Arc<Cluster>, ClusterError> {
-        let alone = PeerOptions {
-            voters: vec![options.broker.id],
-            transport: Arc::new(NoPeers),
-            heartbeat: Timing::default().heartbeat,
-            election_timeout: Timing::default().election_min..Timing::default().election_max,
-        };
+        let alone = PeerOptions::new(vec![options.broker.id], Arc::new(NoPeers));
         let broker = options.broker.clone();
         let cluster_id = options.cluster_id.clone();
         let cluster = Cluster::start_with_peers(options, alone).await?;

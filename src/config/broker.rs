@@ -10,6 +10,7 @@ use storage::log_store::Durability;
 
 use super::definitions::{self, Effect, Scope};
 use super::listeners::{self, ListenerConfig, ListenerKeys};
+use super::peers::{self, PeerConfig};
 use super::topic::{self, TopicConfig};
 use super::value::{as_bool, as_i64, check, elements};
 use super::{environment, properties};
@@ -29,6 +30,8 @@ pub struct BrokerConfig {
     pub rack: Option<String>,
     /// `listeners` without those of controllers.
     pub listeners: Vec<ListenerConfig>,
+    /// `controller.quorum.voters`; `None` for a broker that is alone.
+    pub peers: Option<PeerConfig>,
     /// First of `log.dirs`.
     pub log_dir: PathBuf,
     /// `highwater.http.listener`; `None` = off.
@@ -241,12 +244,23 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
         inter_broker: values.text("inter.broker.listener.name"),
         follow_advertised,
     })?;
+    let controller = listeners::controller_endpoint(
+        values.text("listeners").unwrap_or_default(),
+        values.text("controller.listener.names").unwrap_or_default(),
+    )?;
+    let node_id = BrokerId(i32::try_from(values.number("node.id")).unwrap_or_default());
+    let peers = peers::resolve(
+        values.text("controller.quorum.voters").unwrap_or_default(),
+        controller.as_ref().map(|(host, port)| (host.as_str(), *port)),
+        node_id,
+    )?;
     let log_dirs = values.text("log.dirs").or(values.text("log.dir")).unwrap_or_default();
     let log_dir = elements(log_dirs).next().ok_or("log.dirs is empty: allowed is a path")?;
     let queued = usize::try_from(values.number("queued.max.request.bytes")).ok();
     let largest = values.count("socket.request.max.bytes");
     let mut config = BrokerConfig {
-        node_id: BrokerId(i32::try_from(values.number("node.id")).unwrap_or_default()),
+        node_id,
+        peers,
         cluster_id: values.text("highwater.cluster.id").map(str::to_owned),
         rack: values.text("broker.rack").map(str::to_owned),
         listeners,

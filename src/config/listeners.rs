@@ -64,6 +64,20 @@ struct Endpoint {
     port: u16,
 }
 
+/// Where the first listener of controllers is: host (empty = all addresses) and port.
+///
+/// # Errors
+/// As for the listeners of clients.
+pub fn controller_endpoint(
+    listeners: &str,
+    controllers: &str,
+) -> Result<Option<(String, u16)>, String> {
+    let mut endpoints = parse("listeners", listeners)?.into_iter();
+    let is_controller =
+        |endpoint: &Endpoint| elements(controllers).any(|c| c.eq_ignore_ascii_case(&endpoint.name));
+    Ok(endpoints.find(is_controller).map(|endpoint| (endpoint.host, endpoint.port)))
+}
+
 /// The listeners that clients are served on, checked.
 pub fn resolve(keys: &ListenerKeys<'_>) -> Result<Vec<ListenerConfig>, String> {
     let controllers: BTreeSet<String> =

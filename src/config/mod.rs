@@ -7,10 +7,12 @@ pub mod definitions;
 pub mod describe;
 pub mod environment;
 pub mod listeners;
+pub mod peers;
 pub mod properties;
 pub mod topic;
 pub mod value;
 
 pub use broker::{BrokerConfig, ConfigValue};
 pub use listeners::ListenerConfig;
+pub use peers::PeerConfig;
 pub use topic::TopicConfig;

@@ -66,8 +66,7 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(METADATA_LOG)
         .doc("Pause before a controller asks again."),
     list("controller.quorum.voters", Some(""))
-        .no_effect(METADATA_LOG)
-        .doc("The controllers, as id@host:port."),
+        .doc("All brokers of the cluster, as id@host:port; with one or none it is alone."),
     int("controller.quota.window.num", Some("11"))
         .at_least(1)
         .no_effect(QUOTAS)

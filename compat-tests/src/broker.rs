@@ -405,6 +405,7 @@ fn start_kafka(options: &BrokerOptions) -> io::Result<u32> {
         .arg(options.port.to_string())
         .arg(options.http_port.to_string())
         .env("KAFKA_PROPERTIES", properties.join("\n"))
+        .envs(options.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .status()?;
     if !status.success() {

@@ -15,6 +15,8 @@ use uuid::Uuid;
 pub struct Memory {
     /// The version of the API that the case is about.
     pub version: i16,
+    /// The version of the request that is being made.
+    pub asked_version: i16,
     /// In front of the names of topics and groups that are this case's and version's own.
     pub prefix: String,
     /// Full names of the topics that all versions of this case share, by alias.

@@ -1,4 +1,4 @@
-//! One request and what came of it, as a tree with the broker's own ids taken out.
+//! One request and what came of it, as a tree; and the broker's own ids taken out of it.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -68,13 +68,7 @@ impl Talk {
     }
 
     /// Sends a request and waits for what comes; the answer's body is returned beside its tree.
-    pub fn ask(
-        &mut self,
-        api: ApiKey,
-        version: i16,
-        body: &[u8],
-        memory: &Memory,
-    ) -> io::Result<(Outcome, Bytes)> {
+    pub fn ask(&mut self, api: ApiKey, version: i16, body: &[u8]) -> io::Result<(Outcome, Bytes)> {
         if self.send(api, version, body).is_err() {
             return Ok((Outcome::Closed, Bytes::new()));
         }
@@ -86,7 +80,7 @@ impl Talk {
             }
             Err(error) => return Err(error),
         };
-        Ok(match self.decode(api, version, frame, memory) {
+        Ok(match self.decode(api, version, frame) {
             Ok((node, body)) => (Outcome::Answer(node), body),
             Err(why) => (Outcome::Undecodable(why), Bytes::new()),
         })
@@ -99,13 +93,7 @@ impl Talk {
         self.connection.send_frame(&frame)
     }
 
-    fn decode(
-        &self,
-        api: ApiKey,
-        version: i16,
-        mut frame: Bytes,
-        memory: &Memory,
-    ) -> Result<(Node, Bytes), String> {
+    fn decode(&self, api: ApiKey, version: i16, mut frame: Bytes) -> Result<(Node, Bytes), String> {
         let version = answered_version(api, version, &frame);
         let header_version = api.response_header_version(version);
         let header = ResponseHeader::decode(&mut frame, header_version).map_err(text)?;
@@ -118,9 +106,7 @@ impl Talk {
         if !frame.is_empty() {
             return Err(format!("{} bytes behind the answer", frame.len()));
         }
-        let mut node = Node::parse(&format!("{response:?}"))?;
-        neutral(&mut node, memory);
-        Ok((node, body))
+        Ok((Node::parse(&format!("{response:?}"))?, body))
     }
 }
 
@@ -137,7 +123,7 @@ fn text(error: impl std::fmt::Display) -> String {
 
 /// Names topic ids after their topics and kept strings after what they are, shows record bytes as
 /// batches, and leader epochs by their distance from the one that the broker started with.
-fn neutral(node: &mut Node, memory: &Memory) {
+pub fn neutral(node: &mut Node, memory: &Memory) {
     match node {
         Node::Fields(fields) => {
             for (name, value) in fields {

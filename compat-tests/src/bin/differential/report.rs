@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::case::{Case, Step, api_key};
 use crate::compare::Difference;
-use crate::known::KNOWN;
+use crate::known::{KNOWN, Known};
 use crate::run::{Planned, title};
 
 /// Longest value that is shown whole.
@@ -88,8 +88,9 @@ impl Report {
             }
             vanished += usize::from(count == 0);
             let count = if count == 0 { "VANISHED".to_owned() } else { format!("{count} times") };
-            println!("  {} | {} | {} | {count}", known.api, known.case, known.path);
-            println!("      {}", known.reason);
+            let Known(api, case, path, reason) = known;
+            println!("  {api} | {case} | {path} | {count}");
+            println!("      {reason}");
         }
         let never: Vec<_> = self.not_in_version.difference(&self.ran).collect();
         let uncovered = if self.whole_run { &self.without_case[..] } else { &[] };

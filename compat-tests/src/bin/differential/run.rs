@@ -8,7 +8,7 @@ use kafka_protocol::messages::ApiKey;
 
 use crate::case::{Case, Memory, OwnTopic, Step};
 use crate::compare::compare;
-use crate::exchange::{Outcome, Talk};
+use crate::exchange::{Outcome, Talk, neutral};
 use crate::report::Report;
 use crate::setup::Side;
 use crate::tree::Node;
@@ -85,6 +85,7 @@ pub fn run(
         let (outcomes, differences) = loop {
             let mut outcomes = Vec::new();
             for side in &mut sides {
+                side.memory.asked_version = version;
                 let Ok(body) = (step.build)(&side.memory, version) else {
                     // The version has no field for what the case asks.
                     report.not_in_version(planned.case);
@@ -134,10 +135,12 @@ impl Asked {
             let _ = self.talk.send(step.api, version, body);
             return Ok(Outcome::Answer(Node::word("sent")));
         }
-        let (outcome, answer) =
-            self.talk.ask(step.api, version, body, &self.memory).map_err(io)?;
-        if let (Outcome::Answer(_), Some(learn)) = (&outcome, &step.learn) {
-            learn(answer, version, &mut self.memory);
+        let (mut outcome, answer) = self.talk.ask(step.api, version, body).map_err(io)?;
+        if let Outcome::Answer(node) = &mut outcome {
+            if let Some(learn) = &step.learn {
+                learn(answer, version, &mut self.memory);
+            }
+            neutral(node, &self.memory);
         }
         Ok(outcome)
     }

@@ -16,8 +16,8 @@ use kafka_protocol::messages::delete_records_request::{
 };
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::{
-    ApiVersionsRequest, BrokerId, CreateTopicsRequest, DeleteRecordsRequest, ListOffsetsRequest,
-    MetadataRequest,
+    ApiVersionsRequest, BrokerId, CreateTopicsRequest, DeleteRecordsRequest, DescribeGroupsRequest,
+    FindCoordinatorRequest, GroupId, ListOffsetsRequest, MetadataRequest,
 };
 use protocol::compression::Codec;
 use protocol::record_batch::BatchBuilder;
@@ -30,6 +30,8 @@ use crate::run::Planned;
 
 /// How long a broker may take until all topics are served.
 const SERVABLE_WITHIN: Duration = Duration::from_secs(240);
+/// Groups with these many names fall onto every partition of the offsets' topic.
+const GROUPS_FOR_ALL_PARTITIONS: usize = 40;
 /// Topics that are made by one request.
 const TOPICS_A_REQUEST: usize = 100;
 
@@ -128,7 +130,7 @@ impl Side {
         eprintln!("{} topics", topics.len());
         wait_until_served(&mut connection, &topics)?;
         write_fixtures(&mut connection);
-        Ok(())
+        wait_for_coordinators(&mut connection)
     }
 
     fn learn_topics(
@@ -206,6 +208,28 @@ fn wait_until_served(connection: &mut Connection, topics: &[(String, OwnTopic)])
             Some(_) => thread::sleep(Duration::from_millis(20)),
         }
     }
+}
+
+/// Kafka makes the topic of the groups when the first one is asked for, and loads it then.
+fn wait_for_coordinators(connection: &mut Connection) -> io::Result<()> {
+    let deadline = Instant::now() + SERVABLE_WITHIN;
+    for number in 0..GROUPS_FOR_ALL_PARTITIONS {
+        let group = text(&format!("warm-{number}"));
+        let find = FindCoordinatorRequest::default().with_key(group.clone());
+        let describe = DescribeGroupsRequest::default().with_groups(vec![GroupId(group)]);
+        loop {
+            let found = connection.try_call(2, &find)?.error_code;
+            let described = connection.try_call(2, &describe)?.groups[0].error_code;
+            if found == 0 && described == 0 {
+                break;
+            }
+            if Instant::now() > deadline {
+                return Err(io::Error::other(format!("no coordinator: {found}, {described}")));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
 }
 
 /// A batch whose records are `apart_ms` from one another, from `at_ms` after the start.

@@ -5,7 +5,9 @@ use crate::case::Case;
 mod api_versions;
 mod cluster;
 mod configs;
+mod coordinators;
 mod fetch;
+mod groups;
 mod list_offsets;
 mod log_ends;
 mod metadata;
@@ -28,6 +30,8 @@ pub fn all() -> Vec<Case> {
         list_offsets::cases(),
         log_ends::cases(),
         fetch::cases(),
+        coordinators::cases(),
+        groups::cases(),
     ]
     .into_iter()
     .flatten()

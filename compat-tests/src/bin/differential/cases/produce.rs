@@ -59,6 +59,7 @@ fn arguments() -> Vec<Case> {
             patched(&batch(&["a"]), at::BASE_OFFSET, &77_i64.to_be_bytes())
         }),
         Case::new(Api, "null records")
+            .versions(9..=9)
             .topic("own", 1)
             .ask(|m| request(vec![rows(m, "own", vec![(0, None)])])),
         Case::new(Api, "acks=1").topic("own", 1).ask(|m| own(m, batch(&["a"])).with_acks(1)),

@@ -1,0 +1,185 @@
+//! A producing load with the raw client: connections that keep five requests each in flight, every
+//! request encoded once and sent again and again, so that next to nothing of the machine goes to
+//! the client.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use compat_tests::batches::{builder, sealed};
+use compat_tests::client::encode_request;
+use compat_tests::requests::{PRODUCE_VERSION, produce as request};
+use compat_tests::{Broker, Connection};
+use kafka_protocol::messages::ProduceRequest;
+use protocol::compression::Codec;
+
+/// Requests of one connection that wait for their answers, as clients have it by default.
+const IN_FLIGHT: usize = 5;
+
+/// What is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Connections.
+    pub producers: usize,
+    /// Of the topic.
+    pub partitions: i32,
+    /// Before compression.
+    pub batch_bytes: usize,
+    /// A record's value.
+    pub record_bytes: usize,
+    /// As the protocol has it.
+    pub acks: i16,
+    /// How batches are compressed.
+    pub codec: Codec,
+}
+
+impl Shape {
+    fn records_in_batch(&self) -> usize {
+        // A record of such a batch costs about 10 bytes beside its value, the batch itself 61.
+        (self.batch_bytes.saturating_sub(61) / (self.record_bytes + 10)).max(1)
+    }
+
+    /// Bytes of values in one batch.
+    pub fn payload_bytes(&self) -> u64 {
+        (self.records_in_batch() * self.record_bytes) as u64
+    }
+
+    fn batch(&self) -> Bytes {
+        let values: Vec<Vec<u8>> =
+            (0..self.records_in_batch()).map(|number| text(self.record_bytes, number)).collect();
+        sealed(builder(&values).codec(self.codec))
+    }
+
+    /// The requests that one connection sends in turn: together they touch all its partitions.
+    pub fn frames(&self, topic: &str, connection: usize) -> Vec<Vec<u8>> {
+        let records = self.batch();
+        let (connections, count) = (self.producers as i32, self.partitions);
+        let number = connection as i32;
+        let own: Vec<i32> = if connections < count {
+            (0..count).filter(|partition| partition % connections == number).collect()
+        } else {
+            vec![number % count]
+        };
+        let frame = |partition: i32| {
+            let request = request(topic, partition, records.clone(), self.acks);
+            encode_request(PRODUCE_VERSION, 0, &request).expect("a request is encoded").to_vec()
+        };
+        own.into_iter().map(frame).collect()
+    }
+}
+
+/// Words and numbers: what compresses as text does.
+fn text(length: usize, seed: usize) -> Vec<u8> {
+    let words = ["offset", "partition", "leader", "epoch", "batch", "record", "topic", "log"];
+    let mut state = seed as u64 + 17;
+    let mut bytes = Vec::with_capacity(length + 16);
+    while bytes.len() < length {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        bytes.extend(words[(state >> 61) as usize].as_bytes());
+        bytes.extend(((state >> 33) % 1_000).to_string().as_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// What a load achieved.
+#[derive(Debug, Clone, Copy)]
+pub struct Achieved {
+    /// Of values.
+    pub bytes: u64,
+    pub elapsed: Duration,
+    /// The broker's.
+    pub cpu: Duration,
+}
+
+impl Achieved {
+    pub fn megabytes_per_second(&self) -> f64 {
+        self.bytes as f64 / 1e6 / self.elapsed.as_secs_f64()
+    }
+
+    pub fn cpu_seconds_per_gigabyte(&self) -> f64 {
+        self.cpu.as_secs_f64() / (self.bytes as f64 / 1e9)
+    }
+}
+
+/// A name for a topic that nobody has used.
+pub fn new_topic() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("bench-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Produces to a new topic for `time`, and deletes it.
+pub fn produce(broker: &Broker, shape: &Shape, time: Duration) -> Achieved {
+    let topic = new_topic();
+    let mut connection = broker.connect();
+    connection.create_topic(&topic, shape.partitions);
+    // The first batches open files and groups.
+    send_for(broker.address(), &topic, shape, time / 5);
+    let cpu = broker.cpu_time();
+    let started = Instant::now();
+    let batches = send_for(broker.address(), &topic, shape, time);
+    let achieved = Achieved {
+        bytes: batches * shape.payload_bytes(),
+        elapsed: started.elapsed(),
+        cpu: broker.cpu_time().saturating_sub(cpu),
+    };
+    connection.delete_topic(&topic);
+    achieved
+}
+
+/// Some of everything, which is not measured.
+pub fn warm_up(broker: &Broker, time: Duration) {
+    let small = Shape {
+        producers: 10,
+        partitions: 12,
+        batch_bytes: 4_096,
+        record_bytes: 100,
+        acks: -1,
+        codec: Codec::None,
+    };
+    produce(broker, &small, time / 2);
+    produce(broker, &Shape { batch_bytes: 100_000, record_bytes: 1_000, ..small }, time / 2);
+}
+
+/// Sends for `time`; everything is acknowledged when it returns. Returns the number of batches.
+pub fn send_for(address: SocketAddr, topic: &str, shape: &Shape, time: Duration) -> u64 {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let senders: Vec<_> = (0..shape.producers)
+            .map(|number| {
+                let (stop, frames) = (&stop, shape.frames(topic, number));
+                scope.spawn(move || send_until(address, frames, stop).expect("the load runs"))
+            })
+            .collect();
+        thread::sleep(time);
+        stop.store(true, Ordering::Relaxed);
+        senders.into_iter().map(|sender| sender.join().expect("a sender ends")).sum()
+    })
+}
+
+fn send_until(address: SocketAddr, mut frames: Vec<Vec<u8>>, stop: &AtomicBool) -> io::Result<u64> {
+    let mut connection = Connection::open(address)?;
+    let (mut sent, mut answered) = (0, 0);
+    loop {
+        while sent - answered < IN_FLIGHT && !stop.load(Ordering::Relaxed) {
+            let turn = sent % frames.len();
+            let frame = &mut frames[turn];
+            // The correlation id stands behind length, key and version.
+            frame[8..12].copy_from_slice(&(sent as i32).to_be_bytes());
+            connection.send_raw(frame)?;
+            sent += 1;
+        }
+        if answered == sent {
+            return Ok(sent as u64);
+        }
+        let (correlation_id, response) = connection.receive::<ProduceRequest>(PRODUCE_VERSION)?;
+        let mut rows = response.responses.iter().flat_map(|topic| &topic.partition_responses);
+        if correlation_id != answered as i32 || rows.any(|row| row.error_code != 0) {
+            return Err(io::Error::other(format!("a produce failed: {response:?}")));
+        }
+        answered += 1;
+    }
+}

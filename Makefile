@@ -14,7 +14,7 @@ WORKSPACE := --release --locked --workspace
 BINARY := $(TARGET_DIR)/release/highwater
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fix it crash sim fuzz compat compat-reference \
+.PHONY: help setup build run test check fix it crash sim fuzz compat compat-reference suites \
 	bench bench-smoke doc deny ci clean
 
 help: ## Show this list.
@@ -59,11 +59,14 @@ sim: ## Seeded simulation of the cluster: ITERATIONS=200 seeds, or SEED= replays
 fuzz: setup ## Fuzz targets on the stable toolchain, FUZZ_SECONDS=60 each. T= names one.
 	CARGO_TARGET_DIR=$(TARGET_DIR) protocol/fuzz/run $(or $(FUZZ_SECONDS),60) $(T)
 
-compat: build ## Real clients: kcat, Kafka's tools, Python. CLIENT= names one, CASE= filters, SHORT=1.
-	compat-tests/run.sh $(CLIENT)
+compat: build ## Real clients, as a table. CLIENT= names one, CASE= filters, SHORT=1, BROKER=kafka.
+	BROKER=$(or $(BROKER),highwater) compat-tests/run.sh $(CLIENT)
 
 compat-reference: ## The same cases against Apache Kafka itself.
 	BROKER=kafka compat-tests/run.sh $(CLIENT)
+
+suites: build ## Suites of others: SUITE=librdkafka or franz-go, T= filters, BROKER=kafka compares.
+	BROKER=$(or $(BROKER),highwater) T=$(T) compat-tests/suites/run.sh $(SUITE)
 
 bench: setup ## Throughput, CPU, memory and start-up of the whole broker, as a table.
 	$(CARGO) build $(WORKSPACE) --bins

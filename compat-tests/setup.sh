@@ -9,7 +9,12 @@ die() { echo "compat-tests: $*" >&2; exit 1; }
 chosen=$(python3 - "$here/matrix/clients.toml" "$@" <<'PY'
 import os, sys, tomllib
 names = sys.argv[2:]
-for client in tomllib.load(open(sys.argv[1], "rb"))["client"]:
+clients = tomllib.load(open(sys.argv[1], "rb"))["client"]
+for name in names:
+    if not any(name in (client["id"], client["folder"]) for client in clients):
+        ids = ", ".join(client["id"] for client in clients)
+        sys.exit(f"compat-tests: no such client: {name}; there are {ids}")
+for client in clients:
     is_named = not names or client["id"] in names or client["folder"] in names
     if is_named and (client.get("short") or not os.environ.get("SHORT")):
         print(client["id"], client["folder"])

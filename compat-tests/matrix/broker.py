@@ -48,11 +48,21 @@ def binary():
     return path
 
 
-def start(directory):
-    """Starts a new broker under `directory`; returns its address."""
+def check_settings():
+    """What the environment asks for, before anything is started; returns the broker's kind."""
     kind = os.environ.get("BROKER", "highwater")
     if kind not in START_SECONDS:
         raise BrokerError(f"BROKER must be highwater or kafka, not {kind}")
+    if kind == "highwater":
+        binary()
+    if fixed := os.environ.get("PORT"):
+        fixed_port(fixed)
+    return kind
+
+
+def start(directory):
+    """Starts a new broker under `directory`; returns its address."""
+    kind = check_settings()
     directory.mkdir(parents=True, exist_ok=True)
     port, second, third = free_ports(3)
     if fixed := os.environ.get("PORT"):

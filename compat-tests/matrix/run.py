@@ -45,9 +45,7 @@ def main():
     scenarios = tomllib.loads((HERE / "scenarios.toml").read_text())["scenario"]
     expected = verdict.Expected(COMPAT / "expected.toml", clients, scenarios)
     chosen = choose(clients, sys.argv[1:])
-    os.environ.setdefault("CARGO_TARGET_DIR", str(broker.REPOSITORY / "target"))
-    if os.environ.get("BROKER", "highwater") == "highwater":
-        broker.binary()
+    broker.check_settings()
     work = pathlib.Path(tempfile.mkdtemp(prefix="highwater-compat."))
     try:
         runs = run_all(chosen, expected, work)
@@ -67,14 +65,25 @@ def choose(clients, names):
             raise broker.BrokerError(f"no such client: {name}; there are {ids}")
     short = bool(os.environ.get("SHORT"))
     chosen = [c for c in clients if not names or c["id"] in names or c["folder"] in names]
-    return [c for c in chosen if not short or c.get("short")]
+    chosen = [c for c in chosen if not short or c.get("short")]
+    if not chosen:
+        raise broker.BrokerError(f"the short form has no {', '.join(names)}")
+    return chosen
 
 
 def run_all(chosen, expected, work):
     """Two clients at a time: most of their time is waiting. But one JVM more is too much."""
-    jobs = int(os.environ.get("JOBS", "1" if os.environ.get("PORT") or is_kafka() else "2"))
+    jobs = number("JOBS", 1 if os.environ.get("PORT") or is_kafka() else 2)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(lambda client: run_client(client, expected, work), chosen))
+
+
+def number(name, default):
+    """A number from the environment, at least 1."""
+    text = os.environ.get(name, str(default))
+    if not text.isdigit() or int(text) < 1:
+        raise broker.BrokerError(f"{name} must be a number from 1 on, not {text}")
+    return int(text)
 
 
 def is_kafka():
@@ -188,7 +197,7 @@ def log_tail(path):
     if not path.exists():
         return ""
     lines = path.read_text(errors="replace").split("\n")
-    lines = lines[-int(os.environ.get("LOG_LINES", LOG_LINES)) :]
+    lines = lines[-number("LOG_LINES", LOG_LINES) :]
     return "\n".join(f"  | {line[:300]}" for line in lines)
 
 

@@ -90,10 +90,11 @@ def cell(run, case, expected):
 
 def report(runs, scenarios, expected):
     """Prints the table, the reasons and the verdict; returns the exit status."""
-    in_table = [run for run in runs if run.client.get("scenarios", True)]
+    runs_with_results = [run for run in runs if run.results]
+    in_table = [run for run in runs_with_results if run.client.get("scenarios", True)]
     if in_table:
         print_table(in_table, scenarios, expected)
-    print_reasons(runs, expected)
+    print_reasons(runs_with_results, expected)
     if os.environ.get("RECORD"):
         record(runs, scenarios, expected)
     unexpected = [line for run in runs for line in expected.unexpected(run)]

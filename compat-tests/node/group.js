@@ -77,7 +77,9 @@ class Group {
       assert.equal(first.union(second).size, PARTITIONS, `round ${round} was not processed`)
     }
     const committed = await this.client.committed(this.topic, this.topic, PARTITIONS)
-    assert.deepEqual(committed, Array(PARTITIONS).fill(this.rounds))
+    // A producer that is not idempotent may have sent twice: the end is what the broker says.
+    const ends = await this.client.endOffsets?.(this.topic, PARTITIONS)
+    assert.deepEqual(committed, ends ?? Array(PARTITIONS).fill(this.rounds))
   }
 }
 

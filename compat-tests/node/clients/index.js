@@ -8,6 +8,7 @@
 //   offsetFor(topic, timestampMs) -> number
 //   groupTake(group, topic, count) -> records: takes them as a member, commits and leaves
 //   committed(group, topic, partitions) -> numbers, -1 where nothing is
+//   endOffsets(topic, partitions) -> numbers; only where the producer may send twice
 //   member(group, topic, sessionMs, onRecord) -> async function that leaves
 //   errorName(error) -> Kafka's name of what the broker refused with
 //

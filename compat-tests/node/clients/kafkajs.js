@@ -86,9 +86,12 @@ class Client {
     }
   }
 
-  createTopic (topic, partitions) {
+  /** kafkajs's own waiting for leaders gives up when the topic is not known yet. */
+  async createTopic (topic, partitions) {
     const topics = [{ topic, numPartitions: partitions, replicationFactor: 1 }]
-    return this.admin(admin => admin.createTopics({ topics, waitForLeaders: true }))
+    await this.admin(admin => admin.createTopics({ topics, waitForLeaders: false }))
+    const count = () => this.partitions(topic).then(found => found.length, () => 0)
+    for (let i = 0; i < 100 && await count() < partitions; i++) await sleep(100)
   }
 
   deleteTopic (topic) {
@@ -213,6 +216,13 @@ class Client {
     for (const { partition, offset } of found.partitions) {
       offsets[partition] = Math.max(Number(offset), -1)
     }
+    return offsets
+  }
+
+  async endOffsets (topic, partitions) {
+    const found = await this.admin(admin => admin.fetchTopicOffsets(topic))
+    const offsets = Array(partitions).fill(-1)
+    for (const { partition, high } of found) offsets[partition] = Number(high)
     return offsets
   }
 

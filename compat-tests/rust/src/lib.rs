@@ -174,10 +174,8 @@ impl Broker {
 
     /// A consumer that commits by hand.
     pub fn consumer(&self, pairs: &[(&str, &str)]) -> BaseConsumer<DefaultConsumerContext> {
-        let mut config = config(
-            &self.bootstrap,
-            &[("group.id", "unused"), ("enable.auto.commit", "false")],
-        );
+        let mut config =
+            config(&self.bootstrap, &[("group.id", "unused"), ("enable.auto.commit", "false")]);
         for (key, value) in pairs {
             config.set(*key, *value);
         }

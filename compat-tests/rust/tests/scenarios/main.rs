@@ -107,11 +107,8 @@ fn headers() {
         let pairs = [("a", Some("1")), ("b", Some("2")), ("a", Some("3")), ("empty", Some(""))];
         let mut headers: Vec<_> = pairs.into_iter().map(header).collect();
         headers.push(header(("null", None)));
-        let back = through_broker(
-            broker,
-            topic,
-            Record { headers: headers.clone(), ..Record::of("v") },
-        );
+        let back =
+            through_broker(broker, topic, Record { headers: headers.clone(), ..Record::of("v") });
         assert_eq!(back.headers, headers);
     });
 }

@@ -1,6 +1,7 @@
 //! The group coordinator at work: its machine on `__consumer_offsets`, told of the configuration
 //! and of the cluster's topics whenever these change.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,14 @@ use cluster::metadata::{MetadataImage, TopicImage};
 use futures::future::join_all;
 use parking_lot::Mutex;
 use protocol::compression::Codec;
-use protocol::types::PartitionId;
+use protocol::types::{PartitionId, TopicId};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::group::event::{
-    GroupConfig, GroupReply, GroupRequest, MigrationPolicy, TopicShape, TopicsSnapshot,
+    GroupConfig, GroupReply, GroupRequest, MigrationPolicy, OffsetCommitTopic, TopicShape,
+    TopicsSnapshot,
 };
 use super::group::{GroupShard, GroupSoft};
 use super::observer::Observer;
@@ -33,6 +36,7 @@ pub struct GroupCoordinator {
     config: Arc<BrokerConfig>,
     /// What a shard that is loaded now starts with.
     surroundings: Arc<Mutex<Surroundings>>,
+    unseen: Unseen,
     follower: TaskTracker,
     stop: CancellationToken,
 }
@@ -42,6 +46,14 @@ pub struct GroupCoordinator {
 struct Surroundings {
     config: Arc<GroupConfig>,
     topics: Arc<TopicsSnapshot>,
+}
+
+/// Topics of which offsets were committed before the follower of the metadata had heard of them:
+/// it sees one image of many, and a topic may be made and deleted between two.
+#[derive(Default)]
+struct Unseen {
+    topics: Mutex<BTreeMap<TopicId, String>>,
+    noted: Notify,
 }
 
 impl GroupCoordinator {
@@ -63,7 +75,8 @@ impl GroupCoordinator {
         let shards =
             Coordinator::new(OFFSETS_TOPIC, cluster.clone(), codec.unwrap_or_default(), new_soft);
         let (follower, stop) = (TaskTracker::new(), CancellationToken::new());
-        Arc::new(GroupCoordinator { shards, cluster, config, surroundings, follower, stop })
+        let unseen = Unseen::default();
+        Arc::new(GroupCoordinator { shards, cluster, config, surroundings, unseen, follower, stop })
     }
 
     /// Has `observer` told of every record; to be called before `start`.
@@ -103,6 +116,9 @@ impl GroupCoordinator {
         group_id: &str,
         request: GroupRequest,
     ) -> impl Future<Output = Answer<GroupShard>> + Send + use<> {
+        if let GroupRequest::OffsetCommit(commit) = &request {
+            self.note_topics(&commit.topics);
+        }
         let partition = self.shards.partition_for(group_id);
         let answer = partition.map(|partition| self.shards.call(partition, request));
         async move {
@@ -122,10 +138,22 @@ impl GroupCoordinator {
         join_all(partitions.map(|partition| self.shards.call(partition, request.clone())))
     }
 
+    fn note_topics(&self, topics: &[OffsetCommitTopic]) {
+        let seen = Arc::clone(&self.surroundings.lock().topics);
+        for topic in topics.iter().filter(|topic| seen.by_id(topic.topic_id).is_none()) {
+            self.unseen.topics.lock().insert(topic.topic_id, topic.topic.clone());
+            self.unseen.noted.notify_one();
+        }
+    }
+
     /// Tells the shards what has changed, image after image.
     async fn follow(&self) {
         let mut images = self.cluster.watch_metadata();
-        while images.changed().await.is_ok() {
+        loop {
+            tokio::select! {
+                changed = images.changed() => if changed.is_err() { return },
+                () = self.unseen.noted.notified() => {}
+            }
             // Topics are often made in numbers.
             tokio::time::sleep(COORDINATOR_FOLLOW_PAUSE).await;
             let image = images.borrow_and_update().clone();
@@ -137,12 +165,15 @@ impl GroupCoordinator {
             if before.config != now.config {
                 self.tell(GroupRequest::Configure(now.config)).await;
             }
+            let mut deleted = deleted_topics(&before.topics, &now.topics);
+            let unseen = std::mem::take(&mut *self.unseen.topics.lock()).into_iter();
+            let gone = unseen.filter(|(id, _)| now.topics.by_id(*id).is_none());
+            deleted.extend(gone.map(|(_, name)| name));
             if before.topics != now.topics {
-                let deleted = deleted_topics(&before.topics, &now.topics);
                 self.tell(GroupRequest::TopicsChanged(now.topics)).await;
-                if !deleted.is_empty() {
-                    self.tell(GroupRequest::TopicsDeleted(deleted)).await;
-                }
+            }
+            if !deleted.is_empty() {
+                self.tell(GroupRequest::TopicsDeleted(deleted)).await;
             }
         }
     }
@@ -222,6 +253,7 @@ fn group_config(config: &BrokerConfig, image: &MetadataImage) -> GroupConfig {
         offsets_retention_check_interval_ms: number("offsets.retention.check.interval.ms"),
         consumer_session_timeout_ms: int("group.consumer.session.timeout.ms"),
         consumer_heartbeat_interval_ms: int("group.consumer.heartbeat.interval.ms"),
+        consumer_assignment_interval_ms: int("group.consumer.assignment.interval.ms"),
         consumer_max_size: count("group.consumer.max.size"),
         consumer_assignors: text("group.consumer.assignors")
             .split(',')
@@ -246,7 +278,7 @@ fn minutes_to_ms(minutes: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use cluster::metadata::{BrokerImage, MetadataCommand, apply};
-    use protocol::types::{BrokerId, TopicId};
+    use protocol::types::BrokerId;
     use uuid::Uuid;
 
     use super::*;

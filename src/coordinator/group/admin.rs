@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use protocol::error_code::ErrorCode;
 
 use super::classic::{self, ClassicGroup};
+use super::consumer;
 use super::event::{
     DescribeGroup, DescribedGroup, GroupId, GroupReply, GroupState, GroupType, ListGroups,
     ListedGroup,
@@ -64,7 +65,16 @@ pub(super) fn on_list(
         filter.is_empty() || filter.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
     };
     let listed = group_ids.into_iter().filter_map(|group_id| {
-        let group = soft.look(hard, group_id, listed)?;
+        let consumer = hard.group(group_id).and_then(|group| group.consumer.as_deref());
+        let group = match consumer {
+            Some(consumer) => ListedGroup {
+                group_id: group_id.clone(),
+                protocol_type: "consumer".to_owned(),
+                state: consumer.state(),
+                group_type: GroupType::Consumer,
+            },
+            None => soft.look(hard, group_id, listed)?,
+        };
         let is_wanted = is_in(&request.states, group.state.name())
             && is_in(&request.types, group.group_type.name());
         is_wanted.then_some(group)
@@ -90,7 +100,12 @@ pub(super) fn on_delete(
     token: RequestToken,
     group_id: &GroupId,
 ) {
-    let error = match soft.look(hard, group_id, |group| group.is_in(GroupState::Empty)) {
+    let consumer = hard.group(group_id).and_then(|group| group.consumer.as_deref());
+    let is_empty = match consumer {
+        Some(consumer) => Some(consumer.members.is_empty()),
+        None => soft.look(hard, group_id, |group| group.is_in(GroupState::Empty)),
+    };
+    let error = match is_empty {
         None => ErrorCode::GroupIdNotFound,
         Some(false) => ErrorCode::NonEmptyGroup,
         Some(true) => {
@@ -106,6 +121,9 @@ fn delete(cx: &mut Decision<'_>, hard: &GroupHard, group_id: &GroupId) {
     let Some(group) = hard.group(group_id) else { return };
     // The group's own record last: what a broken-off deletion leaves can be deleted again.
     let mut records = forget_all(group_id, group);
+    if let Some(consumer) = &group.consumer {
+        records.extend(consumer::tombstones(group_id, consumer));
+    }
     if group.classic.is_some() {
         records.push(GroupRecord::Classic(group_id.clone(), None));
     }

@@ -39,6 +39,8 @@ pub struct GroupConfig {
     pub consumer_session_timeout_ms: i32,
     /// `group.consumer.heartbeat.interval.ms`
     pub consumer_heartbeat_interval_ms: i32,
+    /// `group.consumer.assignment.interval.ms`
+    pub consumer_assignment_interval_ms: i32,
     /// `group.consumer.max.size`
     pub consumer_max_size: usize,
     /// `group.consumer.assignors`: names of built-in ones, the default first. Others are ignored.
@@ -60,6 +62,7 @@ impl Default for GroupConfig {
             offsets_retention_check_interval_ms: 600_000,
             consumer_session_timeout_ms: 45_000,
             consumer_heartbeat_interval_ms: 5_000,
+            consumer_assignment_interval_ms: 1_000,
             consumer_max_size: i32::MAX as usize,
             consumer_assignors: vec!["uniform".to_owned(), "range".to_owned()],
             consumer_migration_policy: MigrationPolicy::Bidirectional,

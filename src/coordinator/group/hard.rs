@@ -33,7 +33,7 @@ pub struct HardGroup {
 }
 
 /// A KIP-848 group.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HardConsumerGroup {
     /// Its epoch.
     pub metadata: Option<ConsumerMetadata>,
@@ -52,6 +52,12 @@ pub struct HardConsumerGroup {
 impl HardGroup {
     fn is_nothing(&self) -> bool {
         self.classic.is_none() && self.consumer.is_none() && self.offsets.is_empty()
+    }
+
+    /// How many partitions an offset is remembered for.
+    #[must_use]
+    pub fn offset_count(&self) -> usize {
+        self.offsets.values().map(BTreeMap::len).sum()
     }
 
     /// The offset remembered for a partition.
@@ -169,7 +175,8 @@ fn set<K: Ord + Clone, V: Clone>(map: &mut BTreeMap<K, V>, key: &K, value: Optio
 }
 
 impl HardConsumerGroup {
-    fn replay(&mut self, record: &GroupRecord) {
+    /// Takes a record of the group in.
+    pub(super) fn replay(&mut self, record: &GroupRecord) {
         match record {
             GroupRecord::Consumer(_, metadata) => self.metadata = metadata.clone(),
             GroupRecord::TargetMetadata(_, metadata) => self.target_metadata = metadata.clone(),

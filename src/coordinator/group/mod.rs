@@ -1,13 +1,14 @@
 //! The group coordinator's machine: consumer groups and their offsets, as a [`Shard`] for each
 //! partition of `__consumer_offsets`.
 //!
-//! A request comes in by [`event`], is decided by `classic`, `offsets` or `admin` on what
+//! A request comes in by [`event`], is decided by `classic`, `consumer`, `offsets` or `admin` on what
 //! the log says ([`hard`]) and on what it does not say ([`soft`]), and what is to last goes out as
 //! [`record`]s.
 //!
 //! Pure: no I/O, no clock, no randomness.
 
 mod admin;
+mod assignor;
 mod classic;
 mod codec;
 pub mod config;
@@ -82,6 +83,10 @@ impl Shard for GroupShard {
 /// The sessions of all members begin anew: they had no coordinator to report to.
 fn on_loaded(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSoft) {
     for (group_id, durable) in hard.groups() {
+        if let Some(consumer) = &durable.consumer {
+            consumer::on_loaded(cx, group_id, consumer);
+            continue;
+        }
         if durable.classic.as_ref().is_none_or(|metadata| metadata.members.is_empty()) {
             continue;
         }
@@ -120,9 +125,11 @@ fn on_request(
         GroupRequest::OffsetCommit(request) => offsets::on_commit(cx, hard, soft, token, &request),
         GroupRequest::OffsetFetch(request) => offsets::on_fetch(cx, hard, token, &request),
         GroupRequest::OffsetDelete(request) => offsets::on_delete(cx, hard, soft, token, &request),
-        GroupRequest::ConsumerGroupHeartbeat(_) => consumer::refuse_heartbeat(cx, token),
+        GroupRequest::ConsumerGroupHeartbeat(request) => {
+            consumer::on_heartbeat(cx, hard, soft, token, &request);
+        }
         GroupRequest::ConsumerGroupDescribe(group_id) => {
-            consumer::refuse_describe(cx, token, group_id);
+            consumer::on_describe(cx, hard, soft, token, &group_id);
         }
         GroupRequest::Configure(config) => {
             soft.config = config;
@@ -132,6 +139,7 @@ fn on_request(
         }
         GroupRequest::TopicsChanged(topics) => {
             soft.topics = topics;
+            soft.topics_version += 1;
             cx.reply(token, GroupReply::Done);
         }
         GroupRequest::TopicsDeleted(topics) => {
@@ -212,6 +220,12 @@ fn on_timer(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSoft, timer
         }
         GroupTimer::ClassicSync(group_id) => {
             with_classic(hard, soft, group_id, |group| classic::on_sync_timer(cx, group));
+        }
+        GroupTimer::ConsumerSession(group_id, member_id) => {
+            consumer::on_session_expired(cx, hard, soft, group_id, member_id);
+        }
+        GroupTimer::ConsumerRebalance(group_id, member_id) => {
+            consumer::on_rebalance_expired(cx, hard, soft, group_id, member_id);
         }
         GroupTimer::ExpireOffsets => {
             offsets::expire(cx, hard, soft);

@@ -9,6 +9,7 @@ use protocol::error_code::ErrorCode;
 use protocol::types::{LeaderEpoch, Offset, PartitionId, Timestamp, TopicId};
 
 use super::classic::{ClassicGroup, schedule_session};
+use super::consumer::{self, CommitRule};
 use super::event::{
     FetchedOffset, FetchedTopic, GroupId, GroupReply, GroupState, OffsetCommit,
     OffsetCommitPartition, OffsetCommitReply, OffsetDelete, OffsetDeleteReply, OffsetFetch,
@@ -28,6 +29,32 @@ pub(super) fn on_commit(
     token: RequestToken,
     request: &OffsetCommit,
 ) {
+    let consumer = hard.group(&request.group_id).and_then(|group| group.consumer.as_deref());
+    let checked = match consumer {
+        Some(group) => consumer::validate_commit(group, request),
+        None => validate_classic(hard, soft, request).map(|()| CommitRule::All),
+    };
+    let rule = match checked {
+        Ok(rule) => rule,
+        Err(error) => {
+            let reply = OffsetCommitReply { error, topics: Vec::new() };
+            return cx.reply(token, GroupReply::OffsetCommit(reply));
+        }
+    };
+    if let Some(group) = soft.classic.get(&request.group_id) {
+        // A commit is a sign of life.
+        if matches!(group.state(), GroupState::Stable | GroupState::PreparingRebalance) {
+            schedule_session(cx, group, &request.member_id);
+        }
+    }
+    commit(cx, soft, token, request, &rule);
+}
+
+fn validate_classic(
+    hard: &GroupHard,
+    soft: &GroupSoft,
+    request: &OffsetCommit,
+) -> Result<(), ErrorCode> {
     let checked = soft.look(hard, &request.group_id, |group| validate_commit(group, request));
     // Of a group that does not exist, -1 is an administrator, or a consumer outside of any group.
     let unknown = match (request.generation_id_or_member_epoch, request.supports_member_epochs) {
@@ -35,18 +62,7 @@ pub(super) fn on_commit(
         (_, true) => Err(ErrorCode::GroupIdNotFound),
         (_, false) => Err(ErrorCode::IllegalGeneration),
     };
-    let checked = checked.unwrap_or(unknown);
-    if let Err(error) = checked {
-        let reply = OffsetCommitReply { error, topics: Vec::new() };
-        return cx.reply(token, GroupReply::OffsetCommit(reply));
-    }
-    if let Some(group) = soft.classic.get(&request.group_id) {
-        // A commit is a sign of life.
-        if matches!(group.state(), GroupState::Stable | GroupState::PreparingRebalance) {
-            schedule_session(cx, group, &request.member_id);
-        }
-    }
-    commit(cx, token, request);
+    checked.unwrap_or(unknown)
 }
 
 /// Whether the group takes commits of this member (Kafka: `ClassicGroup.validateOffsetCommit`).
@@ -74,14 +90,28 @@ fn validate_commit(group: &ClassicGroup, request: &OffsetCommit) -> Result<(), E
 }
 
 /// Writes what is to be remembered.
-pub(super) fn commit(cx: &mut Decision<'_>, token: RequestToken, request: &OffsetCommit) {
+fn commit(
+    cx: &mut Decision<'_>,
+    soft: &GroupSoft,
+    token: RequestToken,
+    request: &OffsetCommit,
+    rule: &CommitRule<'_>,
+) {
     let now = cx.now.wall;
     let expire_timestamp = request.retention_time_ms.map(|ms| Timestamp(now.0.saturating_add(ms)));
     let mut records = Vec::new();
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
+        // Offsets go by name; which topic that is now decides who may commit to it.
+        let known = soft.topics.get(&topic.topic).map(|topic| topic.topic_id);
+        let topic_id = known.filter(|_| topic.topic_id == TopicId::default());
+        let topic_id = topic_id.unwrap_or(topic.topic_id);
         for row in &topic.partitions {
+            if let Err(error) = rule.check(topic_id, row.partition) {
+                partitions.push((row.partition, error));
+                continue;
+            }
             if !is_metadata_short(row, cx.config.offset_metadata_max_bytes) {
                 partitions.push((row.partition, ErrorCode::OffsetMetadataTooLarge));
                 continue;
@@ -123,6 +153,11 @@ pub(super) fn on_fetch(
     request: &OffsetFetch,
 ) {
     let group = hard.group(&request.group_id);
+    let consumer = group.and_then(|group| group.consumer.as_deref());
+    if let Some(Err(error)) = consumer.map(|group| consumer::validate_fetch(group, request)) {
+        let reply = OffsetFetchReply { error, topics: Vec::new() };
+        return cx.reply(token, GroupReply::OffsetFetch(reply));
+    }
     let topics = match &request.topics {
         None => group.map(|group| fetch_all(&group.offsets)).unwrap_or_default(),
         Some(topics) => {
@@ -175,13 +210,19 @@ pub(super) fn on_delete(
     token: RequestToken,
     request: &OffsetDelete,
 ) {
-    let allowed = soft.look(hard, &request.group_id, |group| {
-        if !group.is_in(GroupState::Empty) && !group.uses_consumer_protocol() {
-            return Err(ErrorCode::NonEmptyGroup);
+    let topics = request.topics.iter().map(|(topic, _)| topic.as_str());
+    let consumer = hard.group(&request.group_id).and_then(|group| group.consumer.as_deref());
+    let allowed = match consumer {
+        Some(group) => {
+            Some(Ok(topics.filter(|topic| group.is_subscribed_to(topic)).collect::<BTreeSet<_>>()))
         }
-        let topics = request.topics.iter().map(|(topic, _)| topic.as_str());
-        Ok(topics.filter(|topic| group.is_subscribed_to(topic)).collect::<BTreeSet<_>>())
-    });
+        None => soft.look(hard, &request.group_id, |group| {
+            if !group.is_in(GroupState::Empty) && !group.uses_consumer_protocol() {
+                return Err(ErrorCode::NonEmptyGroup);
+            }
+            Ok(topics.filter(|topic| group.is_subscribed_to(topic)).collect())
+        }),
+    };
     let subscribed = match allowed.unwrap_or(Err(ErrorCode::GroupIdNotFound)) {
         Ok(subscribed) => subscribed,
         Err(error) => {
@@ -193,7 +234,7 @@ pub(super) fn on_delete(
 }
 
 /// Forgets the offsets of all but the subscribed topics.
-pub(super) fn delete(
+fn delete(
     cx: &mut Decision<'_>,
     hard: &GroupHard,
     token: RequestToken,
@@ -279,9 +320,21 @@ fn expiry(group: &ClassicGroup) -> Expiry {
 pub(super) fn expire(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSoft) {
     let mut records = Vec::new();
     for (group_id, durable) in hard.groups() {
+        if let Some(consumer) = &durable.consumer {
+            let is_subscribed = |topic: &str| consumer.is_subscribed_to(topic);
+            let expired = expired(cx, (group_id, durable), &Expiry::FromCommit, is_subscribed);
+            let is_all = expired.len() == durable.offset_count();
+            records.extend(expired);
+            if is_all && consumer.members.is_empty() {
+                records.extend(consumer::tombstones(group_id, consumer));
+            }
+            continue;
+        }
         let Some(group) = soft.take(hard, group_id) else { continue };
-        let (mut expired, is_all) = expired(cx, group_id, durable, &group);
-        records.append(&mut expired);
+        let is_subscribed = |topic: &str| group.is_subscribed_to(topic);
+        let expired = expired(cx, (group_id, durable), &expiry(&group), is_subscribed);
+        let is_all = expired.len() == durable.offset_count();
+        records.extend(expired);
         if is_all && group.is_unloadable() && durable.classic.is_some() {
             records.push(GroupRecord::Classic(group_id.clone(), None));
         }
@@ -290,32 +343,24 @@ pub(super) fn expire(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSo
     append_in_parts(cx, records);
 }
 
-/// Tombstones for what has expired of a group, and whether nothing remains.
+/// Tombstones for what has expired of a group.
 fn expired(
     cx: &Decision<'_>,
-    group_id: &GroupId,
-    durable: &HardGroup,
-    group: &ClassicGroup,
-) -> (Vec<GroupRecord>, bool) {
-    let expiry = expiry(group);
+    (group_id, group): (&GroupId, &HardGroup),
+    expiry: &Expiry,
+    is_subscribed: impl Fn(&str) -> bool,
+) -> Vec<GroupRecord> {
     let (now, retention_ms) = (cx.now.wall.0, cx.config.offsets_retention_ms);
-    let is_expired = |committed: &CommittedOffset| match (committed.expire_timestamp, &expiry) {
+    let is_expired = |committed: &CommittedOffset| match (committed.expire_timestamp, expiry) {
         (_, Expiry::Never) => false,
         (Some(at), _) => now >= at.0,
         (None, Expiry::FromCommit) => now - committed.commit_timestamp.0 >= retention_ms,
         (None, Expiry::From(since)) => now - since.0 >= retention_ms,
     };
     let mut tombstones = Vec::new();
-    let mut is_all = true;
-    for (topic, partitions) in &durable.offsets {
-        let is_subscribed = group.is_subscribed_to(topic);
-        for (&partition, committed) in partitions {
-            if !is_subscribed && is_expired(committed) {
-                tombstones.push(tombstone(group_id, topic, partition));
-            } else {
-                is_all = false;
-            }
-        }
+    for (topic, partitions) in group.offsets.iter().filter(|(topic, _)| !is_subscribed(topic)) {
+        let expired = partitions.iter().filter(|(_, committed)| is_expired(committed));
+        tombstones.extend(expired.map(|(&partition, _)| tombstone(group_id, topic, partition)));
     }
-    (tombstones, is_all)
+    tombstones
 }

@@ -16,7 +16,7 @@ use protocol::types::PartitionId;
 pub use self::classic::{ClassicMetadata, ClassicMetadataMember};
 pub use self::consumer::{
     AssignmentMetadata, AssignmentState, ClassicProtocols, ConsumerMember, ConsumerMetadata,
-    CurrentAssignment, Partitions, ResolvedRegex,
+    CurrentAssignment, OwnedPartitions, Partitions, ResolvedRegex,
 };
 pub use self::offset::CommittedOffset;
 use super::codec::{DecodeResult, Reader, Writer};

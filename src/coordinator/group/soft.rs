@@ -18,6 +18,10 @@ use crate::coordinator::shard::{Effect, Now, RequestToken, Steady, When};
 pub struct GroupSoft {
     pub(super) config: Arc<GroupConfig>,
     pub(super) topics: Arc<TopicsSnapshot>,
+    /// Counts the changes of `topics`.
+    pub(super) topics_version: u64,
+    /// Up to which of these changes a KIP-848 group has taken the topics in.
+    pub(super) checked_topics: BTreeMap<GroupId, u64>,
     /// Classic groups with members or members about to join; of the others the log says all.
     pub(super) classic: BTreeMap<GroupId, Box<ClassicGroup>>,
 }
@@ -77,6 +81,10 @@ pub enum GroupTimer {
     ClassicJoin(GroupId),
     /// Members have had long enough to ask for their assignment.
     ClassicSync(GroupId),
+    /// A member of a KIP-848 group gave no sign of life.
+    ConsumerSession(GroupId, MemberId),
+    /// A member of a KIP-848 group has had long enough to give partitions up, from that epoch on.
+    ConsumerRebalance(GroupId, MemberId),
     /// Offsets may have expired.
     ExpireOffsets,
 }

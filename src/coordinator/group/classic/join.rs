@@ -10,6 +10,7 @@ use super::rebalance::{
 };
 use super::state::{ClassicGroup, Member};
 use super::sync::sync_error;
+use crate::coordinator::group::consumer;
 use crate::coordinator::group::event::{GroupReply, GroupState, JoinGroup, MemberId};
 use crate::coordinator::group::hard::GroupHard;
 use crate::coordinator::group::limits;
@@ -71,6 +72,9 @@ pub(crate) fn on_join(
         return join.fail(cx, &request.member_id, error);
     }
     let is_unknown_member = request.member_id.is_empty();
+    if let Err(error) = leave_consumer_protocol(cx, hard, request) {
+        return join.fail(cx, &request.member_id, error);
+    }
     let mut group = match soft.take(hard, &request.group_id) {
         Some(group) => group,
         None if is_unknown_member && soft.classic.len() < limits::LIVE_GROUPS => {
@@ -93,6 +97,25 @@ pub(crate) fn on_join(
         join_existing(cx, &mut group, &join);
     }
     soft.put_back(group);
+}
+
+/// An empty KIP-848 group becomes a classic one with its first classic member.
+fn leave_consumer_protocol(
+    cx: &mut Decision<'_>,
+    hard: &GroupHard,
+    request: &JoinGroup,
+) -> Result<(), ErrorCode> {
+    let durable = hard.group(&request.group_id);
+    let Some(consumer) = durable.and_then(|group| group.consumer.as_deref()) else {
+        return Ok(());
+    };
+    if !consumer.members.is_empty() {
+        return Err(ErrorCode::InconsistentGroupProtocol);
+    }
+    if request.member_id.is_empty() {
+        cx.append(consumer::tombstones(&request.group_id, consumer));
+    }
+    Ok(())
 }
 
 /// Whether the group has room. During a rebalance those who wait are counted, and not the members:

@@ -16,6 +16,10 @@ const VERSION: i16 = 0;
 /// Partitions by topic; no topic without partitions.
 pub type Partitions = BTreeMap<TopicId, BTreeSet<PartitionId>>;
 
+/// Partitions that a member owns, each with the epoch in which it got it (KIP-1251): what was read
+/// in an earlier one is not taken any more.
+pub type OwnedPartitions = BTreeMap<TopicId, BTreeMap<PartitionId, i32>>;
+
 /// The epoch of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerMetadata {
@@ -65,9 +69,10 @@ pub struct AssignmentMetadata {
 }
 
 /// Where a member is on its way to its target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AssignmentState {
     /// It owns its target, or is to take what was assigned.
+    #[default]
     Stable,
     /// It has to give up partitions first.
     UnrevokedPartitions,
@@ -78,7 +83,7 @@ pub enum AssignmentState {
 }
 
 /// What a member owns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CurrentAssignment {
     /// Its epoch.
     pub member_epoch: i32,
@@ -87,9 +92,9 @@ pub struct CurrentAssignment {
     /// Where it is on its way.
     pub state: AssignmentState,
     /// What it may own.
-    pub assigned: Partitions,
+    pub assigned: OwnedPartitions,
     /// What it has to give up, and still owns.
-    pub pending_revocation: Partitions,
+    pub pending_revocation: OwnedPartitions,
 }
 
 /// The topics that a regular expression stands for.
@@ -230,20 +235,21 @@ impl CurrentAssignment {
         out.i32(self.member_epoch);
         out.i32(self.previous_member_epoch);
         out.i8(self.state.code());
-        put_partitions(&mut out, &self.assigned);
-        put_partitions(&mut out, &self.pending_revocation);
+        put_owned(&mut out, &self.assigned);
+        put_owned(&mut out, &self.pending_revocation);
         out.no_tagged();
         out.finish()
     }
 
     pub(super) fn decode(version: i16, value: &mut Reader<'_>) -> DecodeResult<Self> {
         flexible(version, value)?;
+        let member_epoch = value.i32()?;
         let decoded = CurrentAssignment {
-            member_epoch: value.i32()?,
+            member_epoch,
             previous_member_epoch: value.i32()?,
             state: AssignmentState::from_code(value.i8()?),
-            assigned: partitions(value)?,
-            pending_revocation: partitions(value)?,
+            assigned: owned(value, member_epoch)?,
+            pending_revocation: owned(value, member_epoch)?,
         };
         value.no_tagged()?;
         Ok(decoded)
@@ -318,6 +324,33 @@ fn partitions(value: &mut Reader<'_>) -> DecodeResult<Partitions> {
         let partitions = value.vec(|value| value.i32().map(PartitionId))?;
         value.no_tagged()?;
         Ok((topic_id, BTreeSet::from_iter(partitions)))
+    })?;
+    Ok(topics.into_iter().filter(|(_, partitions)| !partitions.is_empty()).collect())
+}
+
+fn put_owned(out: &mut Writer, owned: &OwnedPartitions) {
+    out.vec(owned.iter(), |out, (topic_id, partitions)| {
+        out.uuid(topic_id.0);
+        out.vec(partitions.keys(), |out, partition| out.i32(partition.0));
+        out.tagged(|field| field.vec(partitions.values(), |field, &epoch| field.i32(epoch)));
+    });
+}
+
+/// Records of before Kafka 4.3 have no epochs: the member's own stands for all.
+fn owned(value: &mut Reader<'_>, member_epoch: i32) -> DecodeResult<OwnedPartitions> {
+    let topics = value.vec(|value| {
+        let topic_id = TopicId(value.uuid()?);
+        let partitions = value.vec(|value| value.i32().map(PartitionId))?;
+        let mut epochs = None;
+        value.tagged(|tag, field| {
+            if tag == 0 {
+                epochs = field.nullable_vec(Reader::i32)?;
+            }
+            Ok(())
+        })?;
+        let epochs = epochs.filter(|epochs| epochs.len() == partitions.len());
+        let epochs = epochs.unwrap_or_else(|| vec![member_epoch.max(0); partitions.len()]);
+        Ok((topic_id, partitions.into_iter().zip(epochs).collect::<BTreeMap<_, _>>()))
     })?;
     Ok(topics.into_iter().filter(|(_, partitions)| !partitions.is_empty()).collect())
 }

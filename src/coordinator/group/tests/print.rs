@@ -63,7 +63,7 @@ pub(super) fn record(record: &GroupRecord) -> String {
         GroupRecord::Classic(group_id, Some(value)) => {
             format!("group {group_id} {}", classic(value))
         }
-        other => format!("{other:?}"),
+        other => super::consumer_script::record(other),
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn reply(reply: &GroupReply) -> String {
         GroupReply::OffsetDelete(reply) => rows(reply.error, &reply.topics),
         GroupReply::OffsetFetch(reply) => fetched(reply),
         GroupReply::Done => "done".to_owned(),
-        other => format!("{other:?}"),
+        other => super::consumer_script::reply(other),
     }
 }
 

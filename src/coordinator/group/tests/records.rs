@@ -12,8 +12,8 @@ use crate::coordinator::group::GroupShard;
 use crate::coordinator::group::event::{Client, JoinProtocol};
 use crate::coordinator::group::record::{
     AssignmentMetadata, AssignmentState, ClassicMetadata, ClassicMetadataMember, ClassicProtocols,
-    CommittedOffset, ConsumerMember, ConsumerMetadata, CurrentAssignment, GroupRecord, Partitions,
-    ResolvedRegex,
+    CommittedOffset, ConsumerMember, ConsumerMetadata, CurrentAssignment, GroupRecord,
+    OwnedPartitions, Partitions, ResolvedRegex,
 };
 use crate::coordinator::shard::{KeyValue, Shard};
 
@@ -82,6 +82,11 @@ fn partitions(numbers: &[i32]) -> Partitions {
     BTreeMap::from([(topic_id, numbers.iter().copied().map(PartitionId).collect())])
 }
 
+fn owned(partitions: &[(i32, i32)]) -> OwnedPartitions {
+    let topic_id = TopicId(uuid::Uuid::from_u128(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10));
+    BTreeMap::from([(topic_id, partitions.iter().map(|&(p, e)| (PartitionId(p), e)).collect())])
+}
+
 /// What this Kafka version writes: read and written again, it is the same bytes.
 #[test]
 fn what_kafka_writes_is_what_is_written_here() {
@@ -111,8 +116,8 @@ fn what_kafka_writes_is_what_is_written_here() {
         member_epoch: 9,
         previous_member_epoch: 8,
         state: AssignmentState::UnrevokedPartitions,
-        assigned: partitions(&[0, 1]),
-        pending_revocation: partitions(&[2]),
+        assigned: owned(&[(0, 9), (1, 7)]),
+        pending_revocation: owned(&[(2, 7)]),
     };
     let regex = ResolvedRegex {
         topics: BTreeSet::from(["orders".to_owned()]),
@@ -165,6 +170,11 @@ fn what_earlier_and_later_kafkas_write_is_read() {
     for version in [0, 1, 2, 4] {
         assert_eq!(read("key-group", &format!("value-group-{version}")), group(version));
     }
+    let GroupRecord::Current(_, _, Some(current)) = read("key-current", "value-current-no-epochs")
+    else {
+        panic!("not what a member owns");
+    };
+    assert_eq!(current.assigned, owned(&[(0, 9), (1, 9)]), "the member's epoch stands for all");
 }
 
 #[test]

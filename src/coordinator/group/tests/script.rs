@@ -11,7 +11,7 @@ use protocol::types::{LeaderEpoch, Offset, PartitionId, TopicId};
 use storage::testing::script::{Command, run_scripts};
 
 use super::harness::{Machine, Outcome};
-use super::print;
+use super::{consumer_script, print};
 use crate::coordinator::group::GroupSoft;
 use crate::coordinator::group::event::{
     Client, DescribeGroup, GroupConfig, GroupId, GroupRequest, Heartbeat, JoinGroup, JoinProtocol,
@@ -108,6 +108,12 @@ impl Script {
                 topics: by_topic(&command.args()[1..]),
             }),
             "topics-deleted" => GroupRequest::TopicsDeleted(command.args().to_vec()),
+            "topics" => consumer_script::topics(command),
+            "report" => {
+                self.new_members += u64::from(command.arg::<String>(1) == "-");
+                consumer_script::report(command, format!("new-{}", self.new_members))
+            }
+            "describe-consumer" => GroupRequest::ConsumerGroupDescribe(group_id(command)),
             _ => command.unknown(),
         };
         let words = command.args();
@@ -163,6 +169,13 @@ impl Script {
         set("delay", &mut config.initial_rebalance_delay_ms);
         set("min-session", &mut config.min_session_timeout_ms);
         set("max-session", &mut config.max_session_timeout_ms);
+        set("consumer-session", &mut config.consumer_session_timeout_ms);
+        set("interval", &mut config.consumer_assignment_interval_ms);
+        config.consumer_max_size =
+            command.option("consumer-max-size").unwrap_or(config.consumer_max_size);
+        if let Some(names) = command.option::<String>("assignors") {
+            config.consumer_assignors = names.split(',').map(str::to_owned).collect();
+        }
         config.max_size = command.option("max-size").unwrap_or(config.max_size);
         config.offset_metadata_max_bytes =
             command.option("metadata").unwrap_or(config.offset_metadata_max_bytes);

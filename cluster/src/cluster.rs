@@ -11,11 +11,12 @@ use storage::log_store::{Durability, GroupId, LogStore};
 use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;
 
+use crate::controller::failover::{self, Led};
 use crate::controller::forwarding::{self, Forwarding};
 use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOptions};
 use crate::controller::placement;
 use crate::controller::producer_ids::ProducerIdBlock;
-use crate::limits::PRODUCER_ID_BLOCK;
+use crate::limits::{GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, PRODUCER_ID_BLOCK};
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, TopicImage};
 use crate::raft::{RaftGroup, Timing, spawn};
@@ -89,6 +90,9 @@ pub struct Cluster {
     broker_id: BrokerId,
     metadata: MetadataLog,
     forwarding: Forwarding,
+    /// Of the metadata log.
+    voters: Vec<BrokerId>,
+    election_timeout: Duration,
     registry: Arc<Registry>,
     producer_ids: Mutex<ProducerIdBlock>,
     new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
@@ -155,6 +159,8 @@ impl Cluster {
             broker_id,
             metadata,
             forwarding,
+            voters: peers.voters,
+            election_timeout: timing.election_max,
             registry,
             producer_ids: Mutex::default(),
             new_uuid: options.new_uuid,
@@ -277,10 +283,32 @@ impl Cluster {
         if message.kind == forwarding::SUBMIT {
             return forwarding::answer(&self.metadata, &message.head).await;
         }
-        match self.raft_group(group) {
+        match self.raft_group_soon(group).await {
             Some(group) => group.handle(message).await,
             None => Err(PeerError::Unreachable(format!("group {} is not open here", group.0))),
         }
+    }
+
+    fn metadata_group(&self) -> Led {
+        Led { group: self.metadata.group().clone(), voters: self.voters.clone() }
+    }
+
+    /// A peer may have heard of a new partition before this broker has: its first election would
+    /// fail, and the next one comes only after a timeout.
+    async fn raft_group_soon(&self, group: GroupId) -> Option<RaftGroup> {
+        let opened = async {
+            loop {
+                if let Some(open) = self.raft_group(group) {
+                    return Some(open);
+                }
+                let is_known = group.0 < self.metadata().next_group_id;
+                if is_known && self.registry.by_group(group).is_none() {
+                    return None;
+                }
+                tokio::time::sleep(GROUP_OPENS_STEP).await;
+            }
+        };
+        tokio::time::timeout(GROUP_OPENS_TIMEOUT, opened).await.unwrap_or(None)
     }
 
     fn raft_group(&self, group: GroupId) -> Option<RaftGroup> {
@@ -290,9 +318,13 @@ impl Cluster {
         self.registry.by_group(group)?.group()
     }
 
-    /// Closes every group; the store stays open.
+    /// Hands over what this broker leads, and closes every group; the store stays open.
     pub async fn shutdown(&self) {
         self.closing.notify_one();
+        if !self.forwarding.is_alone {
+            let groups = failover::groups(self.metadata_group(), &self.registry);
+            failover::hand_over_all(self.election_timeout, groups).await;
+        }
         let maintenance = self.maintenance.lock().take();
         if let Some(ended) = maintenance {
             // Ends without a word only with the runtime.
@@ -310,6 +342,18 @@ impl PeerHandler for Cluster {
         message: PeerMessage,
     ) -> BoxFuture<'_, Result<PeerMessage, PeerError>> {
         Box::pin(self.handle_peer(group, message))
+    }
+
+    fn on_disconnected(&self, peer: BrokerId) {
+        let ended = self.forwarding.transport.has_ended(peer);
+        let (own, registry) = (self.broker_id, Arc::clone(&self.registry));
+        let metadata = self.metadata_group();
+        spawn(async move {
+            if ended.await {
+                tracing::warn!(broker = peer.0, "the broker's process has ended");
+                failover::take_over(own, peer, failover::groups(metadata, &registry));
+            }
+        });
     }
 }
 

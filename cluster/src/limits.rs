@@ -36,6 +36,18 @@ pub(crate) const FORWARD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause before the metadata leader is looked for again.
 pub(crate) const FORWARD_RETRY_DELAY: Duration = Duration::from_millis(50);
 
+/// How long the next replica in line waits for the one before it, when a leader has ended.
+pub(crate) const TAKE_OVER_STEP: Duration = Duration::from_millis(150);
+
+/// How long a broker that goes down waits for others to lead what it has led.
+pub(crate) const HAND_OVER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a peer's message waits for a partition that is just being made here, and how often it
+/// is looked for.
+pub(crate) const GROUP_OPENS_TIMEOUT: Duration = Duration::from_secs(2);
+/// See [`GROUP_OPENS_TIMEOUT`].
+pub(crate) const GROUP_OPENS_STEP: Duration = Duration::from_millis(5);
+
 /// The largest message between brokers: what one produce request may carry, and its frame.
 pub(crate) const PEER_FRAME_BYTES: usize = 128 * 1024 * 1024;
 

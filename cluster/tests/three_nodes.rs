@@ -28,17 +28,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Place {
     dir: TempDir,
     addresses: BTreeMap<BrokerId, String>,
+    election_timeout: Duration,
 }
 
 impl Place {
     /// Ports that were free a moment ago.
-    fn new() -> Place {
+    fn new(election_timeout: Duration) -> Place {
         let listeners =
             IDS.map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
         let addresses = IDS.iter().zip(&listeners).map(|(id, listener)| {
             (BrokerId(*id), listener.local_addr().expect("bound").to_string())
         });
-        Place { dir: TempDir::new().expect("a directory"), addresses: addresses.collect() }
+        let (dir, addresses) = (TempDir::new().expect("a directory"), addresses.collect());
+        Place { dir, addresses, election_timeout }
     }
 
     fn dir_of(&self, id: i32) -> PathBuf {
@@ -62,7 +64,7 @@ impl Node {
             voters: place.addresses.keys().copied().collect(),
             transport: Arc::new(TcpPeers::new(identity.clone(), place.addresses.clone())),
             heartbeat: Duration::from_millis(100),
-            election_timeout: Duration::from_millis(400)..Duration::from_millis(800),
+            election_timeout: place.election_timeout..2 * place.election_timeout,
         };
         let cluster = Cluster::start_with_peers(options(id, store.clone()), peers).await;
         let cluster = cluster.expect("started");
@@ -201,12 +203,11 @@ async fn create_topic(node: &Node) -> Result<(), ClusterError> {
     node.cluster.submit(command).await.map(|_| ())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_outlives_the_leader() {
-    let place = Place::new();
+async fn start_all(place: &Place) -> Vec<Node> {
     let mut nodes = Vec::new();
-    for id in IDS {
-        nodes.push(Node::start(&place, id).await);
+    // The first voter comes last: it forms the metadata log at once, with all others there.
+    for id in [2, 3, 1] {
+        nodes.push(Node::start(place, id).await);
     }
     for node in &nodes {
         node.join().await;
@@ -214,6 +215,19 @@ async fn what_was_acknowledged_outlives_the_leader() {
     for node in &nodes {
         eventually("broker", || (node.cluster.metadata().brokers.len() == 3).then_some(())).await;
     }
+    nodes
+}
+
+/// Takes the node out that leads the topic.
+fn remove_leader(nodes: &mut Vec<Node>) -> Node {
+    let leader = nodes.iter().position(|n| n.replica().is_some_and(|r| r.is_leader()));
+    nodes.remove(leader.expect("a leader"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_outlives_the_leader() {
+    let place = Place::new(Duration::from_millis(400));
+    let mut nodes = start_all(&place).await;
     let cluster_id = nodes[0].cluster.metadata().cluster_id.clone();
     assert!(!cluster_id.is_empty());
 
@@ -227,8 +241,7 @@ async fn what_was_acknowledged_outlives_the_leader() {
     for n in 0..20 {
         assert_eq!(append(&nodes, &format!("before {n}")).await, Offset(n));
     }
-    let leader = nodes.iter().position(|n| n.replica().is_some_and(|r| r.is_leader()));
-    let stopped = nodes.remove(leader.expect("a leader"));
+    let stopped = remove_leader(&mut nodes);
     let stopped_id = stopped.cluster.broker_id().0;
     stopped.stop().await;
     for n in 20..40 {
@@ -244,6 +257,22 @@ async fn what_was_acknowledged_outlives_the_leader() {
     }
     let bytes: Vec<_> = nodes.iter().map(bytes_of).collect();
     assert!(bytes[0].len() > 40 * 60 && bytes.iter().all(|other| *other == bytes[0]));
+    for node in nodes {
+        node.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_goes_down_hands_over_what_it_leads() {
+    // Nobody stands for election by himself while this test runs.
+    let place = Place::new(10 * PATIENCE);
+    let mut nodes = start_all(&place).await;
+    create_topic(&nodes[0]).await.expect("created");
+    assert_eq!(append(&nodes, "before").await, Offset(0));
+    remove_leader(&mut nodes).stop().await;
+    let appended = tokio::time::timeout(PATIENCE, append(&nodes, "after")).await;
+    assert_eq!(appended.expect("another leads"), Offset(1));
+    assert!(nodes.iter().any(|n| n.cluster.controller() == Some(n.cluster.broker_id())));
     for node in nodes {
         node.stop().await;
     }

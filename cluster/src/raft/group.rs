@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
-use openraft::raft::ClientWriteResult;
+use openraft::raft::{ClientWriteResult, TransferLeaderRequest};
 use openraft::{Config, Raft};
 use protocol::types::BrokerId;
 use storage::StorageError;
@@ -150,6 +150,41 @@ impl RaftGroup {
     /// Asks for an election now.
     pub(crate) async fn elect(&self) {
         self.raft.trigger().elect(false).await.ok();
+    }
+
+    /// Stands for election at once, in the stead of a leader that is known to have ended: as if it
+    /// had handed its leadership over, which no lease holds up. Nothing happens where another
+    /// leads by now.
+    pub(crate) async fn take_over_from(&self, ended: u64) {
+        let metrics = self.raft.server_metrics();
+        let vote = {
+            let metrics = metrics.borrow_watched();
+            if metrics.current_leader != Some(ended) {
+                return;
+            }
+            metrics.vote
+        };
+        let request = TransferLeaderRequest::new(vote, self.node_id, None);
+        self.raft.handle_transfer_leader(request).await.ok();
+    }
+
+    /// Hands leadership over to a voter that follows closely; the term ends when it has won.
+    pub(crate) async fn hand_over(&self, to: u64) {
+        self.raft.trigger().transfer_leader(to).await.ok();
+    }
+
+    /// Ends when this node does not lead, or the instance has stopped.
+    pub(crate) async fn wait_until_not_leader(&self) {
+        let mut metrics = self.raft.server_metrics();
+        while metrics.borrow_watched().state.is_leader() {
+            if metrics.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn node_id(&self) -> u64 {
+        self.node_id
     }
 
     pub(crate) fn is_leader(&self) -> bool {

@@ -293,6 +293,11 @@ impl Replica {
         self.shared.log.size_bytes()
     }
 
+    /// Its replicas in order of preference.
+    pub(crate) fn voters(&self) -> &[BrokerId] {
+        &self.shared.voters
+    }
+
     /// The Raft instance, while it is open.
     pub(crate) fn group(&self) -> Option<RaftGroup> {
         self.shared.open_group()

@@ -95,6 +95,18 @@ impl PeerTransport for TcpPeers {
             }
         })
     }
+
+    fn has_ended(&self, target: BrokerId) -> BoxFuture<'static, bool> {
+        let address = self.addresses.get(&target).cloned();
+        Box::pin(async move {
+            let Some(address) = address else { return false };
+            let connecting = TcpStream::connect(address);
+            match tokio::time::timeout(PEER_CONNECT_TIMEOUT, connecting).await {
+                Ok(Err(error)) => error.kind() == io::ErrorKind::ConnectionRefused,
+                Ok(Ok(_)) | Err(_) => false,
+            }
+        })
+    }
 }
 
 /// Keeps one lane to one broker.

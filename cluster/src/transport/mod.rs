@@ -54,6 +54,12 @@ pub trait PeerTransport: Send + Sync + 'static {
         message: PeerMessage,
         timeout: Duration,
     ) -> BoxFuture<'static, Result<PeerMessage, PeerError>>;
+
+    /// Whether a peer's machine says that nobody listens there any more: its process has ended.
+    /// `false` also where that cannot be told.
+    fn has_ended(&self, _target: BrokerId) -> BoxFuture<'static, bool> {
+        Box::pin(std::future::ready(false))
+    }
 }
 
 /// The transport of a broker that is alone.

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use protocol::types::BrokerId;
 use storage::log_store::GroupId;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +25,9 @@ pub trait PeerHandler: Send + Sync + 'static {
         group: GroupId,
         message: PeerMessage,
     ) -> BoxFuture<'_, Result<PeerMessage, PeerError>>;
+
+    /// A peer has closed a connection, or it broke.
+    fn on_disconnected(&self, peer: BrokerId);
 }
 
 /// Takes connections of other brokers until `stop`, and ends when the last one has ended.
@@ -64,7 +68,13 @@ async fn serve_one(
     stream.set_nodelay(true)?;
     let late = || io::Error::new(io::ErrorKind::TimedOut, "no introduction in time");
     let introduced = tokio::time::timeout(PEER_CONNECT_TIMEOUT, meet(&mut stream, identity));
-    introduced.await.map_err(|_| late())??;
+    let peer = introduced.await.map_err(|_| late())??;
+    let served = serve_peer(stream, &handler).await;
+    handler.on_disconnected(peer);
+    served
+}
+
+async fn serve_peer(stream: TcpStream, handler: &Arc<dyn PeerHandler>) -> io::Result<()> {
     let (mut reader, writer) = stream.into_split();
     let (answers, queued) = mpsc::channel(PEER_CALLS_IN_FLIGHT);
     // Given up with the connection, whoever still works on an answer.
@@ -94,15 +104,16 @@ async fn serve_one(
     writing.await.unwrap_or(Ok(()))
 }
 
-/// The exchange of introductions.
-async fn meet(stream: &mut TcpStream, identity: &Identity) -> io::Result<()> {
+/// The exchange of introductions: who is there.
+async fn meet(stream: &mut TcpStream, identity: &Identity) -> io::Result<BrokerId> {
     let hello = frame::read(stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (correlation, group) = (hello.correlation, hello.group);
     match identity.check(&hello.message.head) {
-        Ok(_) => {
+        Ok(peer) => {
             let message = identity.hello().map_err(io::Error::other)?;
             let frame_type = FrameType::Answer;
-            frame::write(stream, PeerFrame { frame_type, correlation, group, message }).await
+            frame::write(stream, PeerFrame { frame_type, correlation, group, message }).await?;
+            Ok(peer)
         }
         Err(why) => {
             tracing::warn!("{why}: it was refused");

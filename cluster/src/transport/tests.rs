@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Default)]
 struct Echo {
     release: Notify,
+    disconnected: Notify,
 }
 
 impl PeerHandler for Echo {
@@ -40,6 +41,11 @@ impl PeerHandler for Echo {
             message.kind += 10;
             Ok(message)
         })
+    }
+
+    fn on_disconnected(&self, peer: BrokerId) {
+        assert_eq!(peer, ME);
+        self.disconnected.notify_one();
     }
 }
 
@@ -122,6 +128,21 @@ async fn a_peer_that_comes_back_is_reached_again() {
     let server = Server::start(&address, "blue").await;
     call_until_answered(&peers).await;
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_has_ended_is_told_from_one_that_is_there() {
+    let server = Server::start("127.0.0.1:0", "blue").await;
+    let ours = peers(&server.address, "blue");
+    call_until_answered(&ours).await;
+    assert!(!ours.has_ended(PEER).await);
+    // The other side of the same: the server learns that its client's connection has ended.
+    drop(ours);
+    let told = server.echo.disconnected.notified();
+    tokio::time::timeout(PATIENCE, told).await.expect("told");
+    let address = server.stop().await;
+    assert!(peers(&address, "blue").has_ended(PEER).await);
+    assert!(!peers(&address, "blue").has_ended(BrokerId(9)).await, "nobody knows where that is");
 }
 
 #[tokio::test]

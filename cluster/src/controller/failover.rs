@@ -1,0 +1,84 @@
+//! Who takes over from a broker whose process has ended, and to whom one that ends hands over.
+//!
+//! A process that dies closes its sockets. Its followers need not wait for an election timeout
+//! then: once nobody listens at its address any more, the first of a group's other replicas, in
+//! the order of preference, stands for election at once, and the next ones a moment later, should
+//! it not win.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::types::BrokerId;
+
+use crate::limits::{HAND_OVER_TIMEOUT, TAKE_OVER_STEP};
+use crate::raft::{RaftGroup, spawn};
+use crate::replica::lifecycle::node_id;
+use crate::replica::registry::Registry;
+
+/// One group with its voters in the order of preference.
+pub(crate) struct Led {
+    pub(crate) group: RaftGroup,
+    pub(crate) voters: Vec<BrokerId>,
+}
+
+/// The groups of this broker, the metadata log's first.
+pub(crate) fn groups(metadata: Led, registry: &Registry) -> Vec<Led> {
+    let replicas = registry.all();
+    let open = replicas.iter().filter_map(|replica| {
+        let voters = replica.voters().to_vec();
+        replica.group().filter(|_| voters.len() > 1).map(|group| Led { group, voters })
+    });
+    std::iter::once(metadata).chain(open).collect()
+}
+
+/// Takes over whatever `ended` has led, where this broker is next in line.
+pub(crate) fn take_over(own: BrokerId, ended: BrokerId, groups: Vec<Led>) {
+    let ended_leads = |led: &Led| led.group.leader_state().leader == Some(node_id(ended));
+    for led in groups.into_iter().filter(ended_leads) {
+        let Some(place) = place_in_line(own, ended, &led.voters) else { continue };
+        spawn(async move {
+            tokio::time::sleep(TAKE_OVER_STEP * place).await;
+            led.group.take_over_from(node_id(ended)).await;
+        });
+    }
+}
+
+/// How many stand for election before this broker.
+fn place_in_line(own: BrokerId, ended: BrokerId, voters: &[BrokerId]) -> Option<u32> {
+    let mut others = voters.iter().filter(|id| **id != ended);
+    others.position(|id| *id == own).and_then(|place| u32::try_from(place).ok())
+}
+
+/// Hands over everything that this broker leads, and waits until others lead it, for a moment.
+pub(crate) async fn hand_over_all(window: Duration, groups: Vec<Led>) {
+    let led: Vec<Arc<Led>> =
+        groups.into_iter().filter(|led| led.group.is_leader()).map(Arc::new).collect();
+    for led in &led {
+        let own = led.group.node_id();
+        let in_sync = led.group.in_sync(window);
+        let candidates = led.voters.iter().map(|id| node_id(*id));
+        if let Some(to) = candidates.filter(|id| *id != own).find(|id| in_sync.contains(id)) {
+            led.group.hand_over(to).await;
+        }
+    }
+    let handed_over = futures::future::join_all(led.iter().map(|led| async {
+        led.group.wait_until_not_leader().await;
+    }));
+    if tokio::time::timeout(HAND_OVER_TIMEOUT, handed_over).await.is_err() {
+        tracing::warn!("some partitions were not handed over: they wait for an election");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_those_left_goes_first() {
+        let voters = [3, 1, 2].map(BrokerId);
+        let place = |own, ended| place_in_line(BrokerId(own), BrokerId(ended), &voters);
+        assert_eq!((place(1, 3), place(2, 3)), (Some(0), Some(1)));
+        assert_eq!((place(3, 1), place(2, 1)), (Some(0), Some(1)));
+        assert_eq!(place(4, 1), None);
+    }
+}

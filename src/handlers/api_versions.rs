@@ -3,12 +3,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::api_versions_response::{
+    ApiVersion, FinalizedFeatureKey, SupportedFeatureKey,
+};
 use kafka_protocol::messages::{ApiKey, ApiVersionsRequest, ApiVersionsResponse};
 use protocol::api::ApiSpec;
 use protocol::error_code::ErrorCode;
 
-use super::common::wire::reply;
+use super::common::wire::{reply, text};
 use super::{Reply, TABLE};
 use crate::context::{RequestContext, Services};
 
@@ -20,11 +22,17 @@ use crate::context::{RequestContext, Services};
 /// - 4: features may have 0 as their lowest level
 pub const SPEC: ApiSpec = ApiSpec::new(ApiKey::ApiVersions, 0..=4);
 
-/// First version in which clients say what they are.
+/// First version in which clients say what they are, and are told of features.
 const CLIENT_SOFTWARE_VERSION: i16 = 3;
+/// First version in which a feature may have 0 as its lowest level. Clients of earlier ones fail on
+/// such a feature, and are not told of it (`ApiVersionsResponse.maybeFilterSupportedFeatureKeys`).
+const ZERO_LEVEL_VERSION: i16 = 4;
 
-/// Answers with the table. No features are named: those of Kafka gate formats of its own metadata
-/// log, and protocols (transactions v2, consumer groups) that have to be built first.
+/// Features, each with the level that is in force, the highest. Others of Kafka's gate formats of
+/// its own metadata log, or protocols (transactions v2) that have to be built first.
+const FEATURES: &[(&str, i16)] = &[("group.version", 1)];
+
+/// Answers with the table and the features.
 pub async fn handle(
     _services: &Arc<Services>,
     context: &RequestContext,
@@ -38,7 +46,29 @@ pub async fn handle(
         return reply(ApiVersionsResponse::default().with_error_code(code));
     }
     static API_KEYS: LazyLock<Vec<ApiVersion>> = LazyLock::new(api_keys);
-    reply(ApiVersionsResponse::default().with_api_keys(API_KEYS.clone()))
+    let response = ApiVersionsResponse::default().with_api_keys(API_KEYS.clone());
+    reply(with_features(response, context.api_version))
+}
+
+fn with_features(response: ApiVersionsResponse, version: i16) -> ApiVersionsResponse {
+    if version < CLIENT_SOFTWARE_VERSION {
+        return response;
+    }
+    let supported =
+        FEATURES.iter().filter(|_| version >= ZERO_LEVEL_VERSION).map(|(name, level)| {
+            SupportedFeatureKey::default().with_name(text(name)).with_max_version(*level)
+        });
+    let finalized = FEATURES.iter().map(|(name, level)| {
+        FinalizedFeatureKey::default()
+            .with_name(text(name))
+            .with_min_version_level(*level)
+            .with_max_version_level(*level)
+    });
+    response
+        .with_supported_features(supported.collect())
+        .with_finalized_features(finalized.collect())
+        // They never change.
+        .with_finalized_features_epoch(0)
 }
 
 fn api_keys() -> Vec<ApiVersion> {
@@ -72,6 +102,15 @@ mod tests {
         for name in ["", "-a", "a-", ".1", "1.", "a b", "a_b", "ä", "\0"] {
             assert!(!is_software(name), "{name}");
         }
+    }
+
+    #[test]
+    fn old_clients_are_not_told_of_features_that_they_fail_on() {
+        let told = |version| {
+            let response = with_features(ApiVersionsResponse::default(), version);
+            (response.supported_features.len(), response.finalized_features.len())
+        };
+        assert_eq!((told(2), told(3), told(4)), ((0, 0), (0, 1), (1, 1)));
     }
 
     #[test]

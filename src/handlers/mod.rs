@@ -17,6 +17,8 @@ use crate::context::{RequestContext, Services};
 pub mod alter_configs;
 pub mod api_versions;
 pub mod common;
+pub mod consumer_group_describe;
+pub mod consumer_group_heartbeat;
 pub mod create_partitions;
 pub mod create_topics;
 pub mod delete_groups;
@@ -159,6 +161,8 @@ table! {
     list_partition_reassignments: ListPartitionReassignments,
     offset_delete: OffsetDelete,
     describe_cluster: DescribeCluster,
+    consumer_group_heartbeat: ConsumerGroupHeartbeat,
+    consumer_group_describe: ConsumerGroupDescribe,
     describe_topic_partitions: DescribeTopicPartitions,
 }
 

@@ -15,6 +15,7 @@ mod fetch;
 mod fetch_sessions;
 mod group_client;
 mod groups;
+mod groups_consumer;
 mod groups_offsets;
 mod harness;
 mod hostile;

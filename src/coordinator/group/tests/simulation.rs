@@ -4,6 +4,7 @@
 //! `SEED=` runs one seed, `GROUP_SEEDS=` more of them.
 
 mod classic;
+mod consumer;
 mod coordinator;
 
 /// The seeds to run.

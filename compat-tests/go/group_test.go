@@ -142,7 +142,7 @@ func (g *group) round() []map[int]bool {
 
 // untilShared waits until each of the two processes three partitions.
 func (g *group) untilShared() {
-	deadline := time.Now().Add(45 * time.Second)
+	deadline := time.Now().Add(90 * time.Second)
 	for {
 		got := g.round()
 		if len(got[0]) == 3 && len(got[1]) == 3 {

@@ -149,6 +149,38 @@ producer_perf() {
     [ "$(awk -F: '{sum += $3} END {print sum}' "$work_dir/out")" = 50000 ]
 }
 
+groups() { tool consumer.group.ConsumerGroupCommand "${server[@]}" "$@"; }
+# The committed offset of partition 0, as the tool shows it.
+current_offset() {
+    groups --describe --group "$1" >"$work_dir/out" 2>&1
+    awk -v group="$1" '$1 == group && $3 == 0 {print $4}' "$work_dir/out"
+}
+
+consumer_groups() {
+    topics --create --topic java-groups --partitions 1
+    seq 1 10 | produce java-groups
+    tool consumer.ConsoleConsumer "${server[@]}" --topic java-groups --group java-group \
+        --from-beginning --max-messages 10 --timeout-ms 30000 >"$work_dir/back"
+    seq 1 10 | cmp - "$work_dir/back"
+    groups --list >"$work_dir/out"
+    has '^java-group$'
+    tool GroupsCommand "${server[@]}" --list >"$work_dir/out"
+    has '^java-group +Classic +consumer'
+    [ "$(current_offset java-group)" = 10 ]
+    groups --describe --group java-group --state >"$work_dir/out"
+    has 'java-group .*Empty +0'
+    groups --reset-offsets --group java-group --topic java-groups --to-offset 4 --execute
+    [ "$(current_offset java-group)" = 4 ]
+    tool consumer.ConsoleConsumer "${server[@]}" --topic java-groups --group java-group \
+        --max-messages 6 --timeout-ms 30000 >"$work_dir/back"
+    seq 5 10 | cmp - "$work_dir/back"
+    groups --delete-offsets --group java-group --topic java-groups
+    groups --delete --group java-group >"$work_dir/out"
+    has "Deletion of requested consumer groups \\('java-group'\\) was successful"
+    groups --list >"$work_dir/out"
+    has_not '^java-group$'
+}
+
 # The tool prints what it measured and then commits its consumer's offset, which needs a group
 # coordinator: two cases of one run.
 end_to_end_latency() {
@@ -170,5 +202,6 @@ run_case broker-api-versions broker_api_versions
 run_case cluster-id cluster_id
 run_case log-dirs log_dirs
 run_case producer-perf producer_perf
+run_case consumer-groups consumer_groups
 run_case e2e-latency end_to_end_latency
 run_case e2e-latency-commit end_to_end_latency_commits

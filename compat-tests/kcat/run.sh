@@ -196,7 +196,7 @@ group_round() {
 
 # Starts two members of group $1; sets first, second and rounds when each has three topics.
 group_start() {
-    local deadline=$((SECONDS + 45)) topic
+    local deadline=$((SECONDS + 90)) topic
     for topic in $(group_topics "$1"); do echo start | kcat_ -P -t "$topic"; done
     member "$1" >"$work_dir/$1-first" & first=$!
     member "$1" >"$work_dir/$1-second" & second=$!

@@ -63,7 +63,7 @@ class Group {
 
   /** Until each of the two processes three partitions. */
   async untilShared () {
-    const end = Date.now() + 45_000
+    const end = Date.now() + 90_000
     for (;;) {
       const got = await this.round()
       if (got.every(partitions => partitions.size === 3)) return

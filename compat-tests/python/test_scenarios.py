@@ -235,7 +235,7 @@ class Group:
 
     def until_shared(self):
         """Until each of the two processes three partitions."""
-        deadline = time.monotonic() + 45
+        deadline = time.monotonic() + 90
         while sorted(map(len, got := self.round())) != [3, 3]:
             assert time.monotonic() < deadline, f"they do not share: {got}"
 

@@ -2,7 +2,7 @@
 'use strict'
 
 const { Admin, Consumer, Producer } = require('@platformatic/kafka')
-const { Collector, sleep } = require('./index')
+const { Collector } = require('./index')
 
 const NAMES = { 10: 'MESSAGE_TOO_LARGE', 17: 'INVALID_TOPIC_EXCEPTION' }
 
@@ -157,13 +157,20 @@ class Client {
   async member (group, topic, sessionMs, onRecord) {
     const how = { mode: 'committed', fallbackMode: 'earliest' }
     const session = { sessionTimeout: sessionMs, heartbeatInterval: 500, rebalanceTimeout: 20_000 }
-    const onMessage = async message => {
+    const pending = new Set()
+    const onMessage = message => {
       onRecord(message.partition, message.value)
       // An error means that a rebalance came between: who has the partition now commits.
-      await Promise.resolve(message.commit()).catch(() => sleep(10))
+      const commit = Promise.resolve(message.commit())
+        .catch(error => console.error('commit:', error.message))
+        .finally(() => pending.delete(commit))
+      pending.add(commit)
     }
     const { close } = await this.stream(group, topic, how, onMessage, session)
-    return close
+    return async () => {
+      await Promise.all(pending)
+      await close()
+    }
   }
 
   errorName (error) {

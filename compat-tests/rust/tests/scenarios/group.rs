@@ -101,7 +101,7 @@ impl<'a> Group<'a> {
 
     /// Until each of the two processes three partitions.
     pub fn until_shared(&mut self) {
-        let end = Instant::now() + Duration::from_secs(45);
+        let end = Instant::now() + Duration::from_secs(90);
         loop {
             let got = self.round();
             if got.iter().all(|partitions| partitions.len() == 3) {

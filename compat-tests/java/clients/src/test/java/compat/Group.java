@@ -85,7 +85,7 @@ final class Group implements AutoCloseable {
 
     /** Until each of the two processes three partitions. */
     void untilShared() throws Exception {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(45);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
         List<Set<Integer>> got = round();
         while (got.get(0).size() != 3 || got.get(1).size() != 3) {
             assertTrue(System.nanoTime() < end, "they do not share: " + got);

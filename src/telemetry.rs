@@ -134,14 +134,14 @@ metrics_table! {
         "Times that a coordinator's log was replaced by the state that it holds.";
     GROUP_LAG_RECORDS = "highwater_group_lag_records" Gauge ["group", "topic", "partition"]
         "Records that the group has not read, up to the high watermark. Like the other metrics of \
-         lag it has no topic and partition where it is of a group as a whole, which is so for groups \
-         beyond highwater.lag.max.series; this one is then the sum.";
+         lag it has no topic and partition where it is of a group as a whole, which is so for \
+         groups beyond highwater.lag.max.series; this one is then the sum.";
     GROUP_LAG_SECONDS = "highwater_group_lag_seconds" Gauge ["group", "topic", "partition"]
         "Age of the next unread record, 0 without one; of a whole group the largest.";
     GROUP_TIME_TO_LOSS = "highwater_group_lag_time_to_loss_seconds" Gauge
         ["group", "topic", "partition"]
-        "Until retention deletes the next unread record; absent where it will not; of a whole group \
-         the least.";
+        "Until retention deletes the next unread record; absent where it will not; of a whole \
+         group the least.";
     GROUP_DRAIN = "highwater_group_lag_drain_seconds" Gauge ["group", "topic", "partition"]
         "Until everything is read at the present rates; absent where it never is; of a whole group \
          the largest.";
@@ -149,8 +149,8 @@ metrics_table! {
         "Burrow's verdict: 1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND; of a whole group the worst.";
     GROUP_LOST_RECORDS = "highwater_group_lag_lost_records_total" Counter
         ["group", "topic", "partition"]
-        "Records that were deleted before the group had read them, since this broker watches it; of \
-         a whole group the sum.";
+        "Records that were deleted before the group had read them, since this broker watches it; \
+         of a whole group the sum.";
     GROUP_LAG_WATCHED = "highwater_group_lag_watched" Gauge []
         "Pairs of a group and a partition whose lag is watched.";
     GROUP_LAG_REFUSED = "highwater_group_lag_unwatched_commits_total" Counter []

@@ -2,9 +2,9 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 //!
-//! Two looks are kept, half a minute or more apart; a rate is taken from the older one to now. So it
-//! spans 30 to 60 seconds while someone looks, and the whole time since the last look where nobody
-//! has, at the price of two numbers each.
+//! Two looks are kept, half a minute or more apart; a rate is taken from the older one to now. So
+//! it spans 30 to 60 seconds while someone looks, and the whole time since the last look where
+//! nobody has, at the price of two numbers each.
 
 use protocol::types::Offset;
 

@@ -53,8 +53,8 @@ pub(super) const ROWS: &[Definition] = &[
     int("highwater.lag.max.series", Some("1000"))
         .at_least(0)
         .doc(
-            "Most groups' partitions that have series of their own in the lag metrics; a group that \
-             does not fit has one series for all of its partitions.",
+            "Most groups' partitions that have series of their own in the lag metrics; a group \
+             that does not fit has one series for all of its partitions.",
         ),
     string("highwater.log.format", Some("text"))
         .one_of(&["text", "json"])

@@ -167,9 +167,13 @@ impl GroupPartition {
             let rates = rates.ok_or("the log was not watched for a second yet");
             figures.lag_seconds = self.lag_seconds(now, log);
             figures.produce_rate = rates.map(|rates| rates.records);
-            figures.drain_seconds = drain_seconds(lag, figures.commit_rate, figures.produce_rate);
+            let status = self.window.status(now.steady, lag);
+            figures.status = Ok(status);
+            figures.drain_seconds = match status {
+                Status::Stop => Err("the group has stopped committing"),
+                _ => drain_seconds(lag, figures.commit_rate, figures.produce_rate),
+            };
             figures.time_to_loss_seconds = self.time_to_loss(now, log, retention, rates);
-            figures.status = Ok(self.window.status(now.steady, lag));
         }
         figures.lost_records = self.ledger.lost_records();
         figures.lost = self.ledger.ranges().copied().collect();

@@ -23,7 +23,7 @@ type Why = BTreeMap<&'static str, &'static str>;
 
 /// A group on a partition.
 #[derive(Debug, Serialize)]
-struct PartitionLag {
+pub(super) struct PartitionLag {
     group: String,
     topic: String,
     partition: i32,
@@ -55,7 +55,7 @@ struct LostRange {
 
 /// A group as a whole: sums of records, the least time to loss, the largest of everything else.
 #[derive(Debug, Serialize)]
-struct GroupLag {
+pub(super) struct GroupLag {
     group: String,
     state: Option<&'static str>,
     r#type: Option<&'static str>,
@@ -70,9 +70,15 @@ struct GroupLag {
     why: Why,
 }
 
-#[derive(Debug, Serialize)]
-struct Refusal {
-    error: String,
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let Refused(status, error) = self;
+        (status, Json(BTreeMap::from([("error", error)]))).into_response()
+    }
 }
 
 /// `?isolation_level=read_committed` counts lag to the last stable offset.
@@ -82,11 +88,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn isolation(&self) -> Result<IsolationLevel, Response> {
+    fn isolation(&self) -> Result<IsolationLevel, Refused> {
         match self.isolation_level.as_deref() {
             None | Some("read_uncommitted") => Ok(IsolationLevel::ReadUncommitted),
             Some("read_committed") => Ok(IsolationLevel::ReadCommitted),
-            Some(other) => Err(refuse(
+            Some(other) => Err(Refused(
                 StatusCode::BAD_REQUEST,
                 format!("isolation_level={other}: allowed is read_uncommitted or read_committed"),
             )),
@@ -94,16 +100,12 @@ impl Asked {
     }
 }
 
-fn refuse(status: StatusCode, error: String) -> Response {
-    (status, Json(Refusal { error })).into_response()
-}
-
 /// All groups.
-pub(super) async fn groups(State(state): State<HttpState>, Query(asked): Query<Asked>) -> Response {
-    let isolation = match asked.isolation() {
-        Ok(isolation) => isolation,
-        Err(refused) => return refused,
-    };
+pub(super) async fn groups(
+    State(state): State<HttpState>,
+    Query(asked): Query<Asked>,
+) -> Result<Json<Vec<GroupLag>>, Refused> {
+    let isolation = asked.isolation()?;
     let services = state.services;
     let listed = members::list(&services).await;
     let names: BTreeSet<String> = listed
@@ -111,11 +113,8 @@ pub(super) async fn groups(State(state): State<HttpState>, Query(asked): Query<A
         .cloned()
         .chain(services.lag.groups().iter().map(|name| name.to_string()))
         .collect();
-    let evaluated = evaluate(&services, names, isolation).await;
-    match evaluated {
-        Ok(rows) => Json(all_groups(&listed, &rows)).into_response(),
-        Err(refused) => refused,
-    }
+    let rows = evaluate(&services, names, isolation).await?;
+    Ok(Json(all_groups(&listed, &rows)))
 }
 
 /// Off the async workers, because a record may have to be read from the disk.
@@ -123,7 +122,7 @@ async fn evaluate(
     services: &Arc<Services>,
     names: BTreeSet<String>,
     isolation: IsolationLevel,
-) -> Result<Vec<(String, Vec<LagRow>)>, Response> {
+) -> Result<Vec<(String, Vec<LagRow>)>, Refused> {
     let services = Arc::clone(services);
     let rows = move || {
         let rows = |name: String| {
@@ -134,7 +133,7 @@ async fn evaluate(
     };
     tokio::task::spawn_blocking(rows)
         .await
-        .map_err(|error| refuse(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+        .map_err(|error| Refused(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 fn all_groups(listed: &ListedGroups, groups: &[(String, Vec<LagRow>)]) -> Vec<GroupLag> {
@@ -206,22 +205,17 @@ pub(super) async fn lag(
     State(state): State<HttpState>,
     Path(group): Path<String>,
     Query(asked): Query<Asked>,
-) -> Response {
-    let isolation = match asked.isolation() {
-        Ok(isolation) => isolation,
-        Err(refused) => return refused,
-    };
+) -> Result<Json<Vec<PartitionLag>>, Refused> {
+    let isolation = asked.isolation()?;
     let services = state.services;
     let members = members::describe(&services, &group).await;
-    let rows = match evaluate(&services, BTreeSet::from([group.clone()]), isolation).await {
-        Ok(mut groups) => groups.pop().map(|(_, rows)| rows).unwrap_or_default(),
-        Err(refused) => return refused,
-    };
+    let mut groups = evaluate(&services, BTreeSet::from([group.clone()]), isolation).await?;
+    let rows = groups.pop().map(|(_, rows)| rows).unwrap_or_default();
     match members {
         Err(why) if rows.is_empty() => {
-            refuse(StatusCode::NOT_FOUND, format!("group {group}: {why}"))
+            Err(Refused(StatusCode::NOT_FOUND, format!("group {group}: {why}")))
         }
-        members => Json(partitions(&group, rows, members)).into_response(),
+        members => Ok(Json(partitions(&group, rows, members))),
     }
 }
 

@@ -42,6 +42,9 @@ pub const SHUTDOWN_DRAIN: Duration = Duration::from_secs(5);
 /// while nothing is served.
 pub const METRICS_UPKEEP_DELAY: Duration = Duration::from_secs(5);
 
+/// What a request that waits for replicas gives this broker's own disk at the least.
+pub const OWN_DISK_WAIT: Duration = Duration::from_secs(5);
+
 /// How often it is looked at whether the store has stopped for good.
 pub const STORE_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -16,6 +16,7 @@ use protocol::api::ApiSpec;
 use protocol::error_code::ErrorCode;
 use protocol::types::{Offset, PartitionId};
 
+use super::common::deadline::replication_wait;
 use super::common::leadership::check_leader;
 use super::common::resolve;
 use super::common::topic_errors::group_by_topic;
@@ -47,7 +48,7 @@ pub async fn handle(
             asked.insert((topic.name.clone(), partition.partition_index), partition.offset);
         }
     }
-    let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    let timeout = replication_wait(request.timeout_ms);
     let deletions: Vec<_> = asked
         .into_iter()
         .map(|((topic, partition), offset)| {

@@ -3,7 +3,7 @@
 use compat_tests::Connection;
 use compat_tests::batches::batch;
 use compat_tests::broker::is_kafka;
-use compat_tests::requests::topic_name;
+use compat_tests::requests::{PRODUCE_VERSION, only_produced, produce, topic_name};
 use kafka_protocol::messages::DeleteRecordsRequest;
 use kafka_protocol::messages::delete_records_request::{
     DeleteRecordsPartition, DeleteRecordsTopic,
@@ -13,10 +13,20 @@ use protocol::ErrorCode;
 use crate::harness::{Scene, connect, error};
 
 fn delete_before(connection: &mut Connection, topic: &str, offset: i64) -> (ErrorCode, i64) {
+    delete_before_within(connection, topic, offset, 20_000)
+}
+
+fn delete_before_within(
+    connection: &mut Connection,
+    topic: &str,
+    offset: i64,
+    timeout_ms: i32,
+) -> (ErrorCode, i64) {
     let partition = DeleteRecordsPartition::default().with_partition_index(0).with_offset(offset);
     let topic =
         DeleteRecordsTopic::default().with_name(topic_name(topic)).with_partitions(vec![partition]);
-    let request = DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(20_000);
+    let request =
+        DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(timeout_ms);
     let response = connection.call(2, &request);
     let result = &response.topics[0].partitions[0];
     (error(result.error_code), result.low_watermark)
@@ -42,6 +52,19 @@ fn the_log_starts_where_it_was_told_to() {
     assert_eq!(delete_before(&mut connection, "delete-middle", 3), (ErrorCode::None, 7));
     let produced = connection.produce("delete-middle", 0, batch(&["10"]));
     assert_eq!((produced.base_offset, produced.log_start_offset), (10, 7));
+}
+
+#[test]
+fn a_timeout_of_zero_does_not_outrun_the_own_disk() {
+    let mut connection = connect();
+    ten_records(&mut connection, "delete-at-once");
+    for offset in 1..=10 {
+        let deleted = delete_before_within(&mut connection, "delete-at-once", offset, 0);
+        assert_eq!(deleted, (ErrorCode::None, offset));
+    }
+    let request = produce("delete-at-once", 0, batch(&["10"]), -1).with_timeout_ms(0);
+    let response = connection.call(PRODUCE_VERSION, &request);
+    assert_eq!(error(only_produced(&response).error_code), ErrorCode::None);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What several handlers share.
 
 pub mod config_resource;
+pub mod deadline;
 pub mod groups;
 pub mod isolation;
 pub mod leadership;

@@ -110,6 +110,7 @@ pub(super) fn on_delete(
         Some(false) => ErrorCode::NonEmptyGroup,
         Some(true) => {
             soft.classic.remove(group_id);
+            soft.checked_topics.remove(group_id);
             delete(cx, hard, group_id);
             ErrorCode::None
         }

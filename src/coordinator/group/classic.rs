@@ -13,6 +13,6 @@ mod sync;
 pub(super) use self::describe::describe;
 pub(super) use self::join::on_join;
 pub(super) use self::member::{on_heartbeat, on_leave, on_session_expired, schedule_session};
-pub(super) use self::rebalance::{on_join_timer, prepare_rebalance};
-pub(super) use self::state::ClassicGroup;
+pub(super) use self::rebalance::{join_error, on_join_timer, prepare_rebalance};
+pub(super) use self::state::{CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member};
 pub(super) use self::sync::{on_sync, on_sync_timer, sync_error};

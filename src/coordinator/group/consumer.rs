@@ -3,10 +3,12 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 
+mod classic_member;
 mod describe;
 mod group;
 mod heartbeat;
 mod leave;
+mod migration;
 mod offsets;
 mod reconcile;
 mod subscription;
@@ -14,8 +16,11 @@ mod target;
 
 use protocol::error_code::ErrorCode;
 
+pub(super) use self::classic_member::{
+    on_classic_heartbeat, on_classic_join, on_classic_leave, on_classic_sync,
+};
 pub(super) use self::describe::on_describe;
-pub(super) use self::group::Draft;
+use self::group::Draft;
 pub(super) use self::heartbeat::on_heartbeat;
 pub(super) use self::leave::{on_rebalance_expired, on_session_expired, tombstones};
 pub(super) use self::offsets::{CommitRule, validate_commit, validate_fetch};
@@ -45,15 +50,25 @@ impl Refusal {
     }
 }
 
-/// The member has its session timeout from now on.
-fn schedule_session(cx: &mut Decision<'_>, group_id: &GroupId, member_id: &MemberId) {
+/// The member has its session timeout from now on: its own, if it speaks the classic protocol.
+fn schedule_session(
+    cx: &mut Decision<'_>,
+    group: &HardConsumerGroup,
+    group_id: &GroupId,
+    member_id: &MemberId,
+) {
+    let classic = group.members.get(member_id).and_then(|member| member.classic.as_ref());
+    let configured_ms = cx.config.consumer_session_timeout_ms;
+    let timeout_ms = classic.map_or(configured_ms, |classic| classic.session_timeout_ms);
     let timer = GroupTimer::ConsumerSession(group_id.clone(), member_id.clone());
-    cx.set_timer(timer, i64::from(cx.config.consumer_session_timeout_ms));
+    cx.set_timer(timer, i64::from(timeout_ms));
 }
 
 fn cancel_timers(cx: &mut Decision<'_>, group_id: &GroupId, member_id: &MemberId) {
     cx.cancel_timer(GroupTimer::ConsumerSession(group_id.clone(), member_id.clone()));
     cx.cancel_timer(GroupTimer::ConsumerRebalance(group_id.clone(), member_id.clone()));
+    cx.cancel_timer(GroupTimer::ConsumerJoin(group_id.clone(), member_id.clone()));
+    cx.cancel_timer(GroupTimer::ConsumerSync(group_id.clone(), member_id.clone()));
 }
 
 /// The member has its rebalance timeout to give partitions up, or does not have to.
@@ -66,7 +81,7 @@ fn schedule_rebalance(
     let timer = GroupTimer::ConsumerRebalance(group_id.clone(), member_id.clone());
     let state = group.current.get(member_id).map(|current| current.state);
     match (state, group.members.get(member_id)) {
-        (Some(AssignmentState::UnrevokedPartitions), Some(member)) => {
+        (Some(AssignmentState::UnrevokedPartitions), Some(member)) if member.classic.is_none() => {
             cx.set_timer(timer, i64::from(member.rebalance_timeout_ms));
         }
         _ => cx.cancel_timer(timer),
@@ -76,7 +91,7 @@ fn schedule_rebalance(
 /// The sessions of a loaded group begin anew.
 pub(super) fn on_loaded(cx: &mut Decision<'_>, group_id: &GroupId, group: &HardConsumerGroup) {
     for member_id in group.members.keys() {
-        schedule_session(cx, group_id, member_id);
+        schedule_session(cx, group, group_id, member_id);
         let state = group.current.get(member_id).map(|current| current.state);
         if state == Some(AssignmentState::UnrevokedPartitions) {
             schedule_rebalance(cx, group, group_id, member_id);

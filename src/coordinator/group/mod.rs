@@ -31,6 +31,7 @@ use self::event::{
     SyncGroup,
 };
 pub use self::hard::GroupHard;
+use self::hard::HardConsumerGroup;
 pub use self::record::GroupRecord;
 use self::soft::Decision;
 pub use self::soft::{GroupSoft, GroupTimer};
@@ -159,6 +160,12 @@ fn on_sync(
     if request.group_id.is_empty() {
         return cx.reply(token, sync_error(ErrorCode::InvalidGroupId));
     }
+    if let Some(group) = consumer_group(hard, &request.group_id) {
+        if let Err(error) = consumer::on_classic_sync(cx, group, soft, token, request) {
+            cx.reply(token, sync_error(error));
+        }
+        return;
+    }
     match soft.take(hard, &request.group_id) {
         Some(mut group) => {
             classic::on_sync(cx, &mut group, token, request);
@@ -171,15 +178,18 @@ fn on_sync(
 fn on_heartbeat(
     cx: &mut Decision<'_>,
     hard: &GroupHard,
-    soft: &GroupSoft,
+    soft: &mut GroupSoft,
     token: RequestToken,
     request: &Heartbeat,
 ) {
-    let error = match request.group_id.is_empty() {
-        true => ErrorCode::InvalidGroupId,
-        false => soft
-            .look(hard, &request.group_id, |group| classic::on_heartbeat(cx, group, request))
-            .unwrap_or(ErrorCode::UnknownMemberId),
+    let error = if request.group_id.is_empty() {
+        ErrorCode::InvalidGroupId
+    } else if let Some(group) = consumer_group(hard, &request.group_id) {
+        let answer = consumer::on_classic_heartbeat(cx, group, soft, request);
+        answer.err().unwrap_or(ErrorCode::None)
+    } else {
+        soft.look(hard, &request.group_id, |group| classic::on_heartbeat(cx, group, request))
+            .unwrap_or(ErrorCode::UnknownMemberId)
     };
     cx.reply(token, GroupReply::Heartbeat(error));
 }
@@ -195,6 +205,9 @@ fn on_leave(
         let reply = LeaveGroupReply { error: ErrorCode::InvalidGroupId, members: Vec::new() };
         return cx.reply(token, GroupReply::LeaveGroup(reply));
     }
+    if let Some(group) = consumer_group(hard, &request.group_id) {
+        return consumer::on_classic_leave(cx, group, soft, token, request);
+    }
     if let Some(mut group) = soft.take(hard, &request.group_id) {
         classic::on_leave(cx, &mut group, token, request);
         return soft.put_back(group);
@@ -206,6 +219,12 @@ fn on_leave(
     });
     let reply = LeaveGroupReply { error: ErrorCode::None, members: unknown.collect() };
     cx.reply(token, GroupReply::LeaveGroup(reply));
+}
+
+/// The KIP-848 group of that name, if it has members.
+fn consumer_group<'a>(hard: &'a GroupHard, group_id: &str) -> Option<&'a HardConsumerGroup> {
+    let group = hard.group(group_id)?.consumer.as_deref()?;
+    Some(group).filter(|group| !group.members.is_empty())
 }
 
 fn on_timer(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSoft, timer: &GroupTimer) {
@@ -221,7 +240,9 @@ fn on_timer(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSoft, timer
         GroupTimer::ClassicSync(group_id) => {
             with_classic(hard, soft, group_id, |group| classic::on_sync_timer(cx, group));
         }
-        GroupTimer::ConsumerSession(group_id, member_id) => {
+        GroupTimer::ConsumerSession(group_id, member_id)
+        | GroupTimer::ConsumerJoin(group_id, member_id)
+        | GroupTimer::ConsumerSync(group_id, member_id) => {
             consumer::on_session_expired(cx, hard, soft, group_id, member_id);
         }
         GroupTimer::ConsumerRebalance(group_id, member_id) => {

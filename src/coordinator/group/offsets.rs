@@ -327,6 +327,7 @@ pub(super) fn expire(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSo
             records.extend(expired);
             if is_all && consumer.members.is_empty() {
                 records.extend(consumer::tombstones(group_id, consumer));
+                soft.checked_topics.remove(group_id);
             }
             continue;
         }

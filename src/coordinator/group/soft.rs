@@ -3,7 +3,7 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::GroupShard;
@@ -22,6 +22,8 @@ pub struct GroupSoft {
     pub(super) topics_version: u64,
     /// Up to which of these changes a KIP-848 group has taken the topics in.
     pub(super) checked_topics: BTreeMap<GroupId, u64>,
+    /// Classic members of KIP-848 groups that were told to join again, and have not.
+    pub(super) to_rejoin: BTreeSet<(GroupId, MemberId)>,
     /// Classic groups with members or members about to join; of the others the log says all.
     pub(super) classic: BTreeMap<GroupId, Box<ClassicGroup>>,
 }
@@ -85,6 +87,10 @@ pub enum GroupTimer {
     ConsumerSession(GroupId, MemberId),
     /// A member of a KIP-848 group has had long enough to give partitions up, from that epoch on.
     ConsumerRebalance(GroupId, MemberId),
+    /// A classic member of a KIP-848 group has had long enough to join again.
+    ConsumerJoin(GroupId, MemberId),
+    /// A classic member of a KIP-848 group has had long enough to ask for its assignment.
+    ConsumerSync(GroupId, MemberId),
     /// Offsets may have expired.
     ExpireOffsets,
 }

@@ -72,8 +72,20 @@ pub(crate) fn on_join(
         return join.fail(cx, &request.member_id, error);
     }
     let is_unknown_member = request.member_id.is_empty();
-    if let Err(error) = leave_consumer_protocol(cx, hard, request) {
-        return join.fail(cx, &request.member_id, error);
+    let durable = hard.group(&request.group_id);
+    match durable.and_then(|group| group.consumer.as_deref()) {
+        Some(group) if !group.members.is_empty() => {
+            let joined = consumer::on_classic_join(cx, group, soft, token, request);
+            return match joined {
+                Ok(()) => {}
+                Err((error, member_id)) => join.fail(cx, &member_id, error),
+            };
+        }
+        // An empty KIP-848 group becomes a classic one with its first classic member.
+        Some(group) if is_unknown_member => {
+            cx.append(consumer::tombstones(&request.group_id, group));
+        }
+        _ => {}
     }
     let mut group = match soft.take(hard, &request.group_id) {
         Some(group) => group,
@@ -97,25 +109,6 @@ pub(crate) fn on_join(
         join_existing(cx, &mut group, &join);
     }
     soft.put_back(group);
-}
-
-/// An empty KIP-848 group becomes a classic one with its first classic member.
-fn leave_consumer_protocol(
-    cx: &mut Decision<'_>,
-    hard: &GroupHard,
-    request: &JoinGroup,
-) -> Result<(), ErrorCode> {
-    let durable = hard.group(&request.group_id);
-    let Some(consumer) = durable.and_then(|group| group.consumer.as_deref()) else {
-        return Ok(());
-    };
-    if !consumer.members.is_empty() {
-        return Err(ErrorCode::InconsistentGroupProtocol);
-    }
-    if request.member_id.is_empty() {
-        cx.append(consumer::tombstones(&request.group_id, consumer));
-    }
-    Ok(())
 }
 
 /// Whether the group has room. During a rebalance those who wait are counted, and not the members:

@@ -13,7 +13,7 @@ use crate::coordinator::group::record::GroupRecord;
 use crate::coordinator::group::soft::{Decision, GroupTimer};
 
 /// A JoinGroup that failed.
-pub(super) fn join_error(member_id: MemberId, error: ErrorCode) -> GroupReply {
+pub(crate) fn join_error(member_id: MemberId, error: ErrorCode) -> GroupReply {
     GroupReply::JoinGroup(JoinGroupReply {
         error,
         generation_id: -1,

@@ -89,6 +89,11 @@ impl Member {
         }
     }
 
+    /// Its JoinGroup that waits.
+    pub(crate) fn awaiting_join(&self) -> Option<RequestToken> {
+        self.awaiting_join
+    }
+
     pub(crate) fn is_awaiting_join(&self) -> bool {
         self.awaiting_join.is_some()
     }
@@ -167,6 +172,25 @@ impl ClassicGroup {
         if !group.members.is_empty() {
             group.state = GroupState::Stable;
         }
+        group.subscribed_topics = group.compute_subscribed_topics();
+        group
+    }
+
+    /// A stable group of consumers that was a KIP-848 group before.
+    pub(crate) fn of_consumers(
+        group_id: GroupId,
+        generation_id: i32,
+        members: Vec<(MemberId, Member)>,
+        now: Timestamp,
+    ) -> ClassicGroup {
+        let mut group = ClassicGroup::new(group_id, now);
+        group.generation_id = generation_id;
+        group.protocol_type = Some(CONSUMER_PROTOCOL_TYPE.to_owned());
+        for (member_id, member) in members {
+            group.add(member_id, member, None);
+        }
+        group.protocol_name = group.select_protocol();
+        group.state = GroupState::Stable;
         group.subscribed_topics = group.compute_subscribed_topics();
         group
     }

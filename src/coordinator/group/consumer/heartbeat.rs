@@ -8,8 +8,8 @@ use super::reconcile::Step;
 use super::subscription::{compile, metadata_hash, refresh_regexes, wanted_topics};
 use super::target::{assignor, update_target};
 use super::{
-    Draft, JOINS, LEAVES, LEFT_FOR_A_WHILE, Refusal, cancel_timers, leave, schedule_rebalance,
-    schedule_session,
+    Draft, JOINS, LEAVES, LEFT_FOR_A_WHILE, Refusal, cancel_timers, leave, migration,
+    schedule_rebalance, schedule_session,
 };
 use crate::coordinator::group::assignor::Assignor;
 use crate::coordinator::group::event::{
@@ -100,6 +100,7 @@ fn validate(config: &GroupConfig, request: &ConsumerGroupHeartbeat) -> Result<()
 
 /// The group, as far as it exists; a member that joins makes it, also out of an empty classic one.
 fn open<'a>(
+    config: &GroupConfig,
     hard: &'a GroupHard,
     soft: &GroupSoft,
     request: &ConsumerGroupHeartbeat,
@@ -111,17 +112,23 @@ fn open<'a>(
         return Ok(Draft::new(group_id, Some(consumer)));
     }
     let unknown = |message: String| Err(Refusal::new(ErrorCode::GroupIdNotFound, message));
-    match soft.look(hard, group_id, |group| group.is_in(GroupState::Empty)) {
+    let looked = soft.look(hard, group_id, |group| {
+        if !joins {
+            return unknown(format!("Group {group_id} is not a consumer group."));
+        }
+        let mut draft = Draft::new(group_id, None);
+        if durable.is_some_and(|group| group.classic.is_some()) {
+            draft.records.push(GroupRecord::Classic(group_id.clone(), None));
+        }
+        if !group.is_in(GroupState::Empty) {
+            migration::upgrade(&mut draft, config, &soft.topics, group)?;
+        }
+        Ok(draft)
+    });
+    match looked {
+        Some(opened) => opened,
         None if joins => Ok(Draft::new(group_id, None)),
         None => unknown(format!("Consumer group {group_id} not found.")),
-        Some(true) if joins => {
-            let mut draft = Draft::new(group_id, None);
-            if durable.is_some_and(|group| group.classic.is_some()) {
-                draft.records.push(GroupRecord::Classic(group_id.clone(), None));
-            }
-            Ok(draft)
-        }
-        Some(_) => unknown(format!("Group {group_id} is not a consumer group.")),
     }
 }
 
@@ -132,17 +139,21 @@ fn report(
     soft: &mut GroupSoft,
     request: &ConsumerGroupHeartbeat,
 ) -> Result<ConsumerGroupHeartbeatReply, Refusal> {
-    let mut draft = open(hard, soft, request)?;
+    let mut draft = open(&cx.config, hard, soft, request)?;
     let member_id = identify(cx, &mut draft, request)?;
     let before = draft.group.current(&member_id);
-    let has_changed = update_member(cx, soft, &mut draft, &member_id, request)?;
+    let update = |before: &ConsumerMember| updated(before, request);
+    let has_changed = update_member(cx, soft, &mut draft, &member_id, update)?;
     update_target(&mut draft, &cx.config, &soft.topics, cx.now.wall);
-    let after = reconcile(&mut draft, soft, &member_id, has_changed, request)?;
+    let owned = request.topic_partitions.as_deref();
+    let after = reconcile(&mut draft, soft, &member_id, has_changed, owned)?;
     if before != after {
         schedule_rebalance(cx, &draft.group, &request.group_id, &member_id);
     }
-    schedule_session(cx, &request.group_id, &member_id);
-    soft.classic.remove(&request.group_id);
+    if let Some(upgraded) = soft.classic.remove(&request.group_id) {
+        migration::leave_classic(cx, &draft.group, &upgraded);
+    }
+    schedule_session(cx, &draft.group, &request.group_id, &member_id);
     soft.checked_topics.insert(request.group_id.clone(), soft.topics_version);
     cx.append(draft.records);
     let is_full = request.rebalance_timeout_ms != -1
@@ -174,15 +185,10 @@ fn identify(
     request: &ConsumerGroupHeartbeat,
 ) -> Result<MemberId, Refusal> {
     let joins = request.member_epoch == JOINS;
-    let existing = request.instance_id.as_deref();
-    let existing = existing.and_then(|id| draft.group.static_member_id(id)).cloned();
+    let instance_id = request.instance_id.as_deref();
+    check_size(&cx.config, &draft.group, &request.member_id, instance_id)?;
+    let existing = instance_id.and_then(|id| draft.group.static_member_id(id)).cloned();
     let is_member = draft.group.members.contains_key(&request.member_id);
-    let max_size = cx.config.consumer_max_size;
-    if existing.is_none() && !is_member && draft.group.members.len() >= max_size {
-        let message =
-            format!("The consumer group has reached its maximum capacity of {max_size} members.");
-        return Err(Refusal::new(ErrorCode::GroupMaxSizeReached, message));
-    }
     let member_id = match request.member_id.is_empty() {
         true => MemberId::from(request.new_member_id.as_str()),
         false => request.member_id.clone(),
@@ -213,6 +219,24 @@ fn identify(
         }
     }
     Ok(member_id)
+}
+
+/// Whether the group has room for one more, if this is one more.
+pub(super) fn check_size(
+    config: &GroupConfig,
+    group: &HardConsumerGroup,
+    member_id: &str,
+    instance_id: Option<&str>,
+) -> Result<(), Refusal> {
+    let max_size = config.consumer_max_size;
+    let is_one_more = instance_id.is_none_or(|id| group.static_member_id(id).is_none())
+        && !group.members.contains_key(member_id);
+    if !is_one_more || group.members.len() < max_size {
+        return Ok(());
+    }
+    let message =
+        format!("The consumer group has reached its maximum capacity of {max_size} members.");
+    Err(Refusal::new(ErrorCode::GroupMaxSizeReached, message))
 }
 
 pub(super) fn unknown_member(group_id: &GroupId, member_id: &MemberId) -> Refusal {
@@ -258,7 +282,12 @@ fn owns_no_more(request: &ConsumerGroupHeartbeat, current: &CurrentAssignment) -
 }
 
 /// A static member comes back under another id, and takes over what it had.
-fn replace(cx: &mut Decision<'_>, draft: &mut Draft<'_>, old_id: &MemberId, new_id: &MemberId) {
+pub(super) fn replace(
+    cx: &mut Decision<'_>,
+    draft: &mut Draft<'_>,
+    old_id: &MemberId,
+    new_id: &MemberId,
+) {
     let member = draft.group.members.get(old_id).cloned().unwrap_or_default();
     let target = draft.group.targets.get(old_id).cloned().unwrap_or_default();
     let mut current = draft.group.current(old_id);
@@ -272,16 +301,16 @@ fn replace(cx: &mut Decision<'_>, draft: &mut Draft<'_>, old_id: &MemberId, new_
 
 /// Takes in what the member says of itself, and what has become of its topics: either may begin a
 /// new epoch. Whether the member wants something else than before.
-fn update_member(
+pub(super) fn update_member(
     cx: &Decision<'_>,
     soft: &GroupSoft,
     draft: &mut Draft<'_>,
     member_id: &MemberId,
-    request: &ConsumerGroupHeartbeat,
+    update: impl FnOnce(&ConsumerMember) -> Result<ConsumerMember, Refusal>,
 ) -> Result<bool, Refusal> {
     let is_new = !draft.group.members.contains_key(member_id);
     let before = draft.group.members.get(member_id).cloned().unwrap_or_else(new_member);
-    let after = updated(&before, request)?;
+    let after = update(&before)?;
     let assignor_before = assignor(&cx.config, &draft.group);
     if is_new || before != after {
         draft.set_member(member_id, Some(after.clone()));
@@ -349,12 +378,12 @@ fn updated(
 }
 
 /// The member's next step towards its target.
-fn reconcile(
+pub(super) fn reconcile(
     draft: &mut Draft<'_>,
     soft: &GroupSoft,
     member_id: &MemberId,
     has_subscription_changed: bool,
-    request: &ConsumerGroupHeartbeat,
+    owned: Option<&[TopicIdPartitions]>,
 ) -> Result<CurrentAssignment, Refusal> {
     let group = &draft.group;
     let current = group.current(member_id);
@@ -368,7 +397,7 @@ fn reconcile(
         target: &group.targets.get(member_id).cloned().unwrap_or_default(),
         subscribed: &wanted_topics(group, member, &soft.topics),
         has_subscription_changed,
-        owned: request.topic_partitions.as_deref(),
+        owned,
         taken: &group.owned_by_others(member_id),
     };
     let next = step.next().map_err(|_| {

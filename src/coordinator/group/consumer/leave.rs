@@ -7,7 +7,7 @@ use protocol::types::Timestamp;
 
 use super::heartbeat::unknown_member;
 use super::subscription::{metadata_hash, refresh_regexes};
-use super::{Draft, LEFT_FOR_A_WHILE, Refusal, cancel_timers};
+use super::{Draft, LEFT_FOR_A_WHILE, Refusal, cancel_timers, migration};
 use crate::coordinator::group::event::{
     ConsumerGroupHeartbeat, ConsumerGroupHeartbeatReply, GroupId, MemberId,
 };
@@ -72,7 +72,7 @@ pub(super) fn leave(
     if request.member_epoch == LEFT_FOR_A_WHILE {
         leave_for_a_while(cx, group, &request.group_id, member_id);
     } else {
-        fence(cx, group, soft, &request.group_id, member_id);
+        fence(cx, group, soft, &request.group_id, std::slice::from_ref(member_id));
     }
     Ok(ConsumerGroupHeartbeatReply {
         error: ErrorCode::None,
@@ -100,16 +100,27 @@ fn leave_for_a_while(
     cx.append(vec![GroupRecord::Current(group_id.clone(), member_id.clone(), Some(current))]);
 }
 
-/// Takes a member out, which begins a new epoch.
-fn fence(
+/// Takes members out, which begins a new epoch; or where only classic members remain, makes the
+/// group a classic one.
+pub(super) fn fence(
     cx: &mut Decision<'_>,
     group: &HardConsumerGroup,
-    soft: &GroupSoft,
+    soft: &mut GroupSoft,
     group_id: &GroupId,
-    member_id: &MemberId,
+    member_ids: &[MemberId],
 ) {
+    if member_ids.is_empty() {
+        return;
+    }
     let mut draft = Draft::new(group_id, Some(group));
-    draft.remove_member(member_id);
+    for member_id in member_ids {
+        draft.remove_member(member_id);
+        cancel_timers(cx, group_id, member_id);
+        soft.to_rejoin.remove(&(group_id.clone(), member_id.clone()));
+    }
+    if migration::can_downgrade(&cx.config, group, &draft.group) {
+        return migration::downgrade(cx, soft, draft, true);
+    }
     refresh_regexes(&mut draft, &soft.topics, soft.topics_version, cx.now.wall);
     let epoch = draft.group.epoch() + 1;
     let metadata_hash = metadata_hash(&draft.group, &soft.topics);
@@ -120,7 +131,6 @@ fn fence(
         let target = AssignmentMetadata { epoch, timestamp: Timestamp(0) };
         draft.apply(GroupRecord::TargetMetadata(group_id.clone(), Some(target)));
     }
-    cancel_timers(cx, group_id, member_id);
     cx.append(draft.records);
 }
 
@@ -128,13 +138,13 @@ fn fence(
 pub(crate) fn on_session_expired(
     cx: &mut Decision<'_>,
     hard: &GroupHard,
-    soft: &GroupSoft,
+    soft: &mut GroupSoft,
     group_id: &GroupId,
     member_id: &MemberId,
 ) {
     let Ok(group) = find(hard, group_id) else { return };
     if group.members.contains_key(member_id) {
-        fence(cx, group, soft, group_id, member_id);
+        fence(cx, group, soft, group_id, std::slice::from_ref(member_id));
     }
 }
 
@@ -142,7 +152,7 @@ pub(crate) fn on_session_expired(
 pub(crate) fn on_rebalance_expired(
     cx: &mut Decision<'_>,
     hard: &GroupHard,
-    soft: &GroupSoft,
+    soft: &mut GroupSoft,
     group_id: &GroupId,
     member_id: &MemberId,
 ) {
@@ -153,30 +163,37 @@ pub(crate) fn on_rebalance_expired(
             && current.member_epoch != LEFT_FOR_A_WHILE
     });
     if still_owes {
-        fence(cx, group, soft, group_id, member_id);
+        fence(cx, group, soft, group_id, std::slice::from_ref(member_id));
     }
 }
 
 /// Records that forget the group, but for its offsets.
 pub(crate) fn tombstones(group_id: &GroupId, group: &HardConsumerGroup) -> Vec<GroupRecord> {
     let mut draft = Draft::new(group_id, Some(group));
-    for member_id in group.members.keys() {
-        draft.remove_member(member_id);
-    }
-    for member_id in group.targets.keys().filter(|id| !group.members.contains_key(*id)) {
-        draft.set_target(member_id, None);
-    }
-    for member_id in group.current.keys().filter(|id| !group.members.contains_key(*id)) {
+    forget(&mut draft);
+    draft.records
+}
+
+/// Forgets all of the group that is left.
+pub(super) fn forget(draft: &mut Draft<'_>) {
+    let group_id = draft.group_id.clone();
+    let group = draft.group.clone();
+    for member_id in group.current.keys() {
         draft.set_current(member_id, None);
     }
-    for expression in group.regexes.keys() {
-        draft.apply(GroupRecord::Regex(group_id.clone(), expression.clone(), None));
+    for member_id in group.targets.keys() {
+        draft.set_target(member_id, None);
     }
     if group.target_metadata.is_some() {
         draft.apply(GroupRecord::TargetMetadata(group_id.clone(), None));
     }
-    if group.metadata.is_some() {
-        draft.apply(GroupRecord::Consumer(group_id.clone(), None));
+    for member_id in group.members.keys() {
+        draft.set_member(member_id, None);
     }
-    draft.records
+    for expression in group.regexes.keys() {
+        draft.apply(GroupRecord::Regex(group_id.clone(), expression.clone(), None));
+    }
+    if group.metadata.is_some() {
+        draft.apply(GroupRecord::Consumer(group_id, None));
+    }
 }

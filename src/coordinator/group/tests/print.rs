@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use protocol::consumer_protocol::Subscription;
+use protocol::consumer_protocol::{Assignment, Subscription};
 use protocol::error_code::ErrorCode;
 
 use crate::coordinator::group::event::{DescribedGroup, GroupReply, JoinGroupReply, TopicErrors};
@@ -26,8 +26,14 @@ fn metadata(bytes: &Bytes) -> String {
     }
 }
 
+/// Partitions of a consumer's assignment, or the bytes as text.
 fn text(bytes: &Bytes) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    let Ok(assignment) = Assignment::decode(bytes) else {
+        return String::from_utf8_lossy(bytes).into_owned();
+    };
+    let topics = assignment.assigned_partitions.iter();
+    let topics = topics.map(|of| format!("{}={}", of.topic, joined(&of.partitions, "+")));
+    format!("!{}", joined(topics, "/"))
 }
 
 fn with_instance(member_id: &str, instance_id: Option<&String>) -> String {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use protocol::consumer_protocol::Subscription;
+use protocol::consumer_protocol::{Assignment, Subscription, TopicPartitions};
 use protocol::types::{LeaderEpoch, Offset, PartitionId, TopicId};
 use storage::testing::script::{Command, run_scripts};
 
@@ -15,8 +15,9 @@ use super::{consumer_script, print};
 use crate::coordinator::group::GroupSoft;
 use crate::coordinator::group::event::{
     Client, DescribeGroup, GroupConfig, GroupId, GroupRequest, Heartbeat, JoinGroup, JoinProtocol,
-    LeaveGroup, LeavingMember, ListGroups, MemberId, OffsetCommit, OffsetCommitPartition,
-    OffsetCommitTopic, OffsetDelete, OffsetFetch, OffsetFetchTopic, SyncGroup,
+    LeaveGroup, LeavingMember, ListGroups, MemberId, MigrationPolicy, OffsetCommit,
+    OffsetCommitPartition, OffsetCommitTopic, OffsetDelete, OffsetFetch, OffsetFetchTopic,
+    SyncGroup,
 };
 use crate::coordinator::shard::When;
 
@@ -30,7 +31,8 @@ fn empty_or(word: &str) -> &str {
     if word == "-" { "" } else { word }
 }
 
-/// `range:t1+t2,sticky:t1`: topics for consumers, the text itself for others.
+/// `range:t1+t2,sticky:t1`: topics for consumers, the text itself for others; behind a slash, what
+/// the consumer owns (`t/t=0+1`).
 fn protocols(text: &str, protocol_type: &str) -> Vec<JoinProtocol> {
     let one = |part: &str| {
         let (name, metadata) = part.split_once(':').unwrap_or((part, ""));
@@ -44,17 +46,38 @@ fn protocols(text: &str, protocol_type: &str) -> Vec<JoinProtocol> {
     text.split(',').filter(|part| !part.is_empty() && *part != "-").map(one).collect()
 }
 
-fn subscription(topics: &str) -> Bytes {
+fn subscription(text: &str) -> Bytes {
+    let (topics, owned) = text.split_once('/').unwrap_or((text, ""));
     let topics = topics.split('+').filter(|topic| !topic.is_empty()).map(str::to_owned).collect();
     Subscription {
         version: 1,
         topics,
         user_data: None,
-        owned_partitions: Vec::new(),
+        owned_partitions: named_partitions(owned),
         generation_id: -1,
         rack_id: None,
     }
     .encode()
+}
+
+/// `t=0+1`.
+fn named_partitions(text: &str) -> Vec<TopicPartitions> {
+    let topics = text.split('/').filter_map(|part| part.split_once('='));
+    topics
+        .map(|(topic, partitions)| TopicPartitions {
+            topic: topic.to_owned(),
+            partitions: partitions.split('+').map(|number| number.parse().unwrap()).collect(),
+        })
+        .collect()
+}
+
+/// The text itself, or behind an exclamation mark, partitions in the embedded protocol.
+fn assignment(text: &str) -> Bytes {
+    let Some(partitions) = text.strip_prefix('!') else {
+        return Bytes::copy_from_slice(text.as_bytes());
+    };
+    let assigned_partitions = named_partitions(partitions);
+    Assignment { version: 1, assigned_partitions, user_data: None }.encode()
 }
 
 /// `topic-0`.
@@ -173,6 +196,13 @@ impl Script {
         set("interval", &mut config.consumer_assignment_interval_ms);
         config.consumer_max_size =
             command.option("consumer-max-size").unwrap_or(config.consumer_max_size);
+        config.consumer_migration_policy = match command.option::<String>("migration").as_deref() {
+            Some("disabled") => MigrationPolicy::Disabled,
+            Some("downgrade") => MigrationPolicy::Downgrade,
+            Some("upgrade") => MigrationPolicy::Upgrade,
+            Some("bidirectional") => MigrationPolicy::Bidirectional,
+            _ => config.consumer_migration_policy,
+        };
         if let Some(names) = command.option::<String>("assignors") {
             config.consumer_assignors = names.split(',').map(str::to_owned).collect();
         }
@@ -225,7 +255,7 @@ fn sync(command: &Command) -> GroupRequest {
     let assign: String = command.option("assign").unwrap_or_default();
     let assignments = assign.split(',').filter_map(|part| {
         let (member_id, bytes) = part.split_once(':')?;
-        Some((MemberId::from(member_id), Bytes::copy_from_slice(bytes.as_bytes())))
+        Some((MemberId::from(member_id), assignment(bytes)))
     });
     GroupRequest::SyncGroup(SyncGroup {
         group_id: group_id(command),

@@ -1,9 +1,9 @@
 //! The group coordinator's machine: consumer groups and their offsets, as a [`Shard`] for each
 //! partition of `__consumer_offsets`.
 //!
-//! A request comes in by [`event`], is decided by `classic`, `consumer`, `offsets` or `admin` on what
-//! the log says ([`hard`]) and on what it does not say ([`soft`]), and what is to last goes out as
-//! [`record`]s.
+//! A request comes in by [`event`], is decided by `classic`, `consumer`, `offsets` or `admin` on
+//! what the log says ([`hard`]) and on what it does not say ([`soft`]), and what is to last goes
+//! out as [`record`]s.
 //!
 //! Pure: no I/O, no clock, no randomness.
 

@@ -255,7 +255,8 @@ fn check_epoch(
     let fenced = |which: &str| {
         let message = format!(
             "The consumer group member has a {which} member epoch ({epoch}) than the one known by \
-             the group coordinator ({known}). The member must abandon all its partitions and rejoin."
+             the group coordinator ({known}). The member must abandon all its partitions and \
+             rejoin."
         );
         Err(Refusal::new(ErrorCode::FencedMemberEpoch, message))
     };

@@ -87,11 +87,8 @@ fn owned(partitions: &[(i32, i32)]) -> OwnedPartitions {
     BTreeMap::from([(topic_id, partitions.iter().map(|&(p, e)| (PartitionId(p), e)).collect())])
 }
 
-/// What this Kafka version writes: read and written again, it is the same bytes.
-#[test]
-fn what_kafka_writes_is_what_is_written_here() {
-    let (g, m) = (|| Arc::from("g"), || Arc::from("m"));
-    let member = ConsumerMember {
+fn consumer_member() -> ConsumerMember {
+    ConsumerMember {
         instance_id: Some("i".to_owned()),
         rack_id: None,
         client: client(),
@@ -100,7 +97,14 @@ fn what_kafka_writes_is_what_is_written_here() {
         rebalance_timeout_ms: 300_000,
         server_assignor: Some("uniform".to_owned()),
         classic: None,
-    };
+    }
+}
+
+/// What this Kafka version writes: read and written again, it is the same bytes.
+#[test]
+fn what_kafka_writes_is_what_is_written_here() {
+    let (g, m) = (|| Arc::from("g"), || Arc::from("m"));
+    let member = consumer_member();
     let protocol = JoinProtocol { name: "range".to_owned(), metadata: vec![1, 2].into() };
     let classic_member = ConsumerMember {
         instance_id: None,

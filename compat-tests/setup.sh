@@ -15,6 +15,8 @@ for name in names:
         ids = ", ".join(client["id"] for client in clients)
         sys.exit(f"compat-tests: no such client: {name}; there are {ids}")
 for client in clients:
+    if client.get("unavailable"):
+        continue
     is_named = not names or client["id"] in names or client["folder"] in names
     if is_named and (client.get("short") or not os.environ.get("SHORT")):
         print(client["id"], client["folder"])
@@ -27,6 +29,7 @@ need_venv() { python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(pyth
 need_header() { [ -e "/usr/include/$1" ] || packages+=("$2"); }
 while read -r client _; do
     case $client in
+        confluent-go) need gcc gcc; need g++ g++ ;;
         confluent-js)
             need_header openssl/ssl.h libssl-dev
             need_header zlib.h zlib1g-dev
@@ -43,7 +46,7 @@ for folder in $(cut -s -d' ' -f2 <<<"$chosen" | sort -u); do
         java) need javac default-jdk-headless; need mvn maven ;;
         python) need_venv ;;
         node) need_venv; need make make; need g++ g++ ;;
-        go) need_venv; need gcc gcc; need g++ g++ ;;
+        go) need_venv ;;
         rust) need cmake cmake; need make make; need g++ g++ ;;
     esac
 done

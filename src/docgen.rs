@@ -4,6 +4,8 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 
+mod clients;
+
 use std::fmt::Write;
 
 use protocol::{ApiSpec, Stage};
@@ -17,14 +19,18 @@ use crate::telemetry::METRICS;
 const GENERATED: &str =
     "<!-- Generated from the code: UPDATE_EXPECT=1 cargo test --test docs -->\n";
 
-/// Every document: its path in the repository, and its text.
-#[must_use]
-pub fn documents() -> [(&'static str, String); 3] {
-    [
-        ("docs/COMPATIBILITY.md", compatibility()),
+/// Every document: its path in the repository, and its text. The two arguments are what the runs
+/// of clients and of suites recorded.
+pub fn documents(
+    matrix: &str,
+    suites: &str,
+) -> Result<[(&'static str, String); 3], serde_json::Error> {
+    let compatibility = compatibility() + &clients::sections(matrix, suites)?;
+    Ok([
+        ("docs/COMPATIBILITY.md", compatibility),
         ("docs/CONFIG.md", config()),
         ("docs/METRICS.md", metric_list()),
-    ]
+    ])
 }
 
 fn compatibility() -> String {

@@ -41,6 +41,8 @@ class Expected:
 
     def reason(self, client, kind, case):
         """Why the case is not run (`skip`), or is known to fail (`fail`); None if it is not."""
+        if kind == "skip" and (reason := client.get("unavailable")):
+            return reason
         is_kafka = os.environ.get("BROKER") == "kafka"
         if kind == "fail" and is_kafka:
             return None
@@ -90,7 +92,7 @@ def cell(run, case, expected):
 
 def report(runs, scenarios, expected):
     """Prints the table, the reasons and the verdict; returns the exit status."""
-    runs_with_results = [run for run in runs if run.results]
+    runs_with_results = [r for r in runs if r.results or r.client.get("unavailable")]
     in_table = [run for run in runs_with_results if run.client.get("scenarios", True)]
     if in_table:
         print_table(in_table, scenarios, expected)

@@ -26,3 +26,7 @@ pub const NAME_BYTES: usize = i16::MAX as usize;
 
 /// Bytes of a regular expression once it is compiled; beyond it, the expression is invalid.
 pub const REGEX_BYTES: usize = 1 << 20;
+
+/// Bytes that a classic group's members may have in the log together: its record must fit into a
+/// batch of the default `message.max.bytes`, as in Kafka.
+pub const CLASSIC_GROUP_BYTES: usize = 1_000_000;

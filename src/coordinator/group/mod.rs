@@ -133,9 +133,13 @@ fn on_request(
             consumer::on_describe(cx, hard, soft, token, &group_id);
         }
         GroupRequest::Configure(config) => {
+            let before_ms = cx.config.offsets_retention_check_interval_ms;
+            let is_another = before_ms != config.offsets_retention_check_interval_ms;
             soft.config = config;
             cx.config = soft.config.clone();
-            schedule_expiry(cx);
+            if is_another {
+                schedule_expiry(cx);
+            }
             cx.reply(token, GroupReply::Done);
         }
         GroupRequest::TopicsChanged(topics) => {

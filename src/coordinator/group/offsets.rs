@@ -31,6 +31,7 @@ pub(super) fn on_commit(
 ) {
     let consumer = hard.group(&request.group_id).and_then(|group| group.consumer.as_deref());
     let checked = match consumer {
+        _ if request.group_id.len() > limits::NAME_BYTES => Err(ErrorCode::InvalidGroupId),
         Some(group) => consumer::validate_commit(group, request),
         None => validate_classic(hard, soft, request).map(|()| CommitRule::All),
     };
@@ -108,6 +109,10 @@ fn commit(
         let topic_id = known.filter(|_| topic.topic_id == TopicId::default());
         let topic_id = topic_id.unwrap_or(topic.topic_id);
         for row in &topic.partitions {
+            if topic.topic.len() > limits::NAME_BYTES {
+                partitions.push((row.partition, ErrorCode::InvalidTopicException));
+                continue;
+            }
             if let Err(error) = rule.check(topic_id, row.partition) {
                 partitions.push((row.partition, error));
                 continue;
@@ -133,7 +138,7 @@ fn commit(
         let (name, topic_id) = (topic.topic.clone(), topic.topic_id);
         topics.push(TopicErrors { topic: name, topic_id, partitions });
     }
-    cx.append(records);
+    append_in_parts(cx, records);
     let reply = OffsetCommitReply { error: ErrorCode::None, topics };
     cx.reply_durable(token, GroupReply::OffsetCommit(reply));
 }

@@ -3,6 +3,7 @@
 
 mod consumer_script;
 mod harness;
+mod limits;
 mod print;
 mod records;
 mod script;

@@ -45,14 +45,16 @@ fn validate(cx: &Decision<'_>, request: &JoinGroup) -> Result<(), ErrorCode> {
     let config = &cx.config;
     let timeouts_ms = config.min_session_timeout_ms..=config.max_session_timeout_ms;
     let instance_id = request.group_instance_id.as_deref();
-    let longest_name = instance_id.unwrap_or(&request.client.client_id).len();
-    if request.group_id.is_empty() {
+    let new_name = instance_id.unwrap_or(&request.client.client_id);
+    let mut names = request.protocols.iter().map(|protocol| &protocol.name);
+    let is_too_long = new_name.len() + 1 + request.new_member_id.len() > limits::NAME_BYTES
+        || request.protocol_type.len() > limits::NAME_BYTES
+        || names.any(|name| name.len() > limits::NAME_BYTES);
+    if request.group_id.is_empty() || request.group_id.len() > limits::NAME_BYTES {
         Err(ErrorCode::InvalidGroupId)
     } else if !timeouts_ms.contains(&request.session_timeout_ms) {
         Err(ErrorCode::InvalidSessionTimeout)
-    } else if request.protocols.len() > limits::PROTOCOLS_OF_A_MEMBER
-        || longest_name + 1 + request.new_member_id.len() > limits::NAME_BYTES
-    {
+    } else if is_too_long || request.protocols.len() > limits::PROTOCOLS_OF_A_MEMBER {
         Err(ErrorCode::InvalidRequest)
     } else {
         Ok(())

@@ -13,6 +13,7 @@ use super::state::ClassicGroup;
 use crate::coordinator::group::event::{
     GroupReply, GroupState, MemberId, SyncGroup, SyncGroupReply,
 };
+use crate::coordinator::group::limits;
 use crate::coordinator::group::record::GroupRecord;
 use crate::coordinator::group::soft::{Decision, GroupTimer};
 use crate::coordinator::shard::RequestToken;
@@ -105,6 +106,13 @@ fn assign(cx: &mut Decision<'_>, group: &mut ClassicGroup, assignments: &[(Membe
         member.assignment = assignment.unwrap_or_default();
     }
     let metadata = group.to_metadata();
+    if metadata.size_bytes() > limits::CLASSIC_GROUP_BYTES {
+        for (_, member) in group.members_mut() {
+            member.assignment = Bytes::new();
+        }
+        propagate_assignment(cx, group, ErrorCode::UnknownServerError);
+        return prepare_rebalance(cx, group);
+    }
     cx.append(vec![GroupRecord::Classic(group.group_id.clone(), Some(metadata))]);
     propagate_assignment(cx, group, ErrorCode::None);
     group.transition_to(GroupState::Stable, cx.now.wall);

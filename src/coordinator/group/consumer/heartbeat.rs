@@ -17,6 +17,7 @@ use crate::coordinator::group::event::{
     GroupState, MemberId, TopicIdPartitions,
 };
 use crate::coordinator::group::hard::{GroupHard, HardConsumerGroup};
+use crate::coordinator::group::limits;
 use crate::coordinator::group::record::{
     ConsumerMember, ConsumerMetadata, CurrentAssignment, GroupRecord, OwnedPartitions,
 };
@@ -60,6 +61,10 @@ fn validate(config: &GroupConfig, request: &ConsumerGroupHeartbeat) -> Result<()
     }
     if request.group_id.is_empty() {
         return invalid("GroupId can't be empty.");
+    }
+    let regex_len = request.subscribed_topic_regex.as_ref().map_or(0, String::len);
+    if request.group_id.len().max(request.member_id.len()).max(regex_len) > limits::NAME_BYTES {
+        return invalid("GroupId, MemberId or SubscribedTopicRegex is too long.");
     }
     if request.instance_id.as_deref() == Some("") {
         return invalid("InstanceId can't be empty.");

@@ -50,6 +50,17 @@ pub struct ClassicMetadataMember {
 }
 
 impl ClassicMetadata {
+    /// Roughly the bytes that it takes in the log.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let members = self.members.iter().map(|member| {
+            let names = member.member_id.len() + text(&member.group_instance_id);
+            let client = member.client.client_id.len() + member.client.client_host.len();
+            names + client + member.subscription.len() + member.assignment.len() + 32
+        });
+        members.sum()
+    }
+
     pub(super) fn encode(&self) -> Bytes {
         let mut out = Writer::plain(VERSION);
         out.string(&self.protocol_type);

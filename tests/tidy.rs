@@ -98,6 +98,7 @@ const PURE: &[&str] = &[
     "src/coordinator/group/record/classic.rs",
     "src/coordinator/group/record/consumer.rs",
     "src/coordinator/group/record/offset.rs",
+    "src/coordinator/group/rewind.rs",
     "src/coordinator/group/soft.rs",
     "src/coordinator/group/topics.rs",
     "src/coordinator/runtime/timers.rs",

@@ -20,7 +20,7 @@ pub(super) use self::classic_member::{
     on_classic_heartbeat, on_classic_join, on_classic_leave, on_classic_sync,
 };
 pub(super) use self::describe::on_describe;
-use self::group::Draft;
+pub(super) use self::group::Draft;
 pub(super) use self::heartbeat::on_heartbeat;
 pub(super) use self::leave::{on_rebalance_expired, on_session_expired, tombstones};
 pub(super) use self::offsets::{CommitRule, validate_commit, validate_fetch};

@@ -58,6 +58,10 @@ pub enum GroupRequest {
     DeleteGroup(GroupId),
     /// Answered by [`GroupReply::OffsetCommit`].
     OffsetCommit(OffsetCommit),
+    /// The same, but by an administrator and whether or not the group has members: they are made
+    /// to begin at these offsets, and what they commit of before is not taken. Generation and
+    /// member are not looked at. Answered by [`GroupReply::OffsetCommit`].
+    Rewind(OffsetCommit),
     /// Answered by [`GroupReply::OffsetFetch`].
     OffsetFetch(OffsetFetch),
     /// Answered by [`GroupReply::OffsetDelete`].

@@ -18,6 +18,7 @@ pub mod hard;
 pub mod limits;
 mod offsets;
 pub mod record;
+mod rewind;
 pub mod soft;
 #[cfg(test)]
 mod tests;
@@ -124,6 +125,10 @@ fn on_request(
         GroupRequest::DeleteGroup(group_id) => admin::on_delete(cx, hard, soft, token, &group_id),
         GroupRequest::ListGroups(request) => admin::on_list(cx, hard, soft, token, &request),
         GroupRequest::OffsetCommit(request) => offsets::on_commit(cx, hard, soft, token, &request),
+        GroupRequest::Rewind(request) => {
+            rewind::expel_positions(cx, hard, soft, &request);
+            offsets::on_rewind(cx, soft, token, &request);
+        }
         GroupRequest::OffsetFetch(request) => offsets::on_fetch(cx, hard, token, &request),
         GroupRequest::OffsetDelete(request) => offsets::on_delete(cx, hard, soft, token, &request),
         GroupRequest::ConsumerGroupHeartbeat(request) => {

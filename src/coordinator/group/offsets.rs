@@ -51,6 +51,20 @@ pub(super) fn on_commit(
     commit(cx, soft, token, request, &rule);
 }
 
+/// Offsets of an administrator, which members are made to begin at.
+pub(super) fn on_rewind(
+    cx: &mut Decision<'_>,
+    soft: &GroupSoft,
+    token: RequestToken,
+    request: &OffsetCommit,
+) {
+    if request.group_id.len() > limits::NAME_BYTES {
+        let reply = OffsetCommitReply { error: ErrorCode::InvalidGroupId, topics: Vec::new() };
+        return cx.reply(token, GroupReply::OffsetCommit(reply));
+    }
+    commit(cx, soft, token, request, &CommitRule::All);
+}
+
 fn validate_classic(
     hard: &GroupHard,
     soft: &GroupSoft,

@@ -124,7 +124,8 @@ impl Script {
             }),
             "list" => list(command),
             "delete" => GroupRequest::DeleteGroup(group_id(command)),
-            "commit" => commit(command),
+            "commit" => GroupRequest::OffsetCommit(commit(command, 3)),
+            "rewind" => GroupRequest::Rewind(commit(command, 1)),
             "fetch" => fetch(command),
             "delete-offsets" => GroupRequest::OffsetDelete(OffsetDelete {
                 group_id: group_id(command),
@@ -300,8 +301,9 @@ fn list(command: &Command) -> GroupRequest {
     GroupRequest::ListGroups(ListGroups { states: words("states"), types: words("types") })
 }
 
-fn commit(command: &Command) -> GroupRequest {
-    let words = command.args()[3..].iter().filter(|word| word.contains('@'));
+/// What is committed stands behind `skip` other words; a rewind has no member and no generation.
+fn commit(command: &Command, skip: usize) -> OffsetCommit {
+    let words = command.args()[skip..].iter().filter(|word| word.contains('@'));
     let topics = words.map(|word| {
         let (place, committed) = word.split_once('@').unwrap();
         let (topic, partition) = partition(place);
@@ -317,15 +319,15 @@ fn commit(command: &Command) -> GroupRequest {
         };
         OffsetCommitTopic { topic, topic_id: TopicId::default(), partitions: vec![row] }
     });
-    GroupRequest::OffsetCommit(OffsetCommit {
+    OffsetCommit {
         group_id: group_id(command),
-        generation_id_or_member_epoch: command.arg(2),
-        member_id: member_id(command),
+        generation_id_or_member_epoch: if skip == 3 { command.arg(2) } else { -1 },
+        member_id: if skip == 3 { member_id(command) } else { MemberId::from("") },
         group_instance_id: command.option("instance"),
         retention_time_ms: command.option("retention"),
         supports_member_epochs: command.has("v9"),
         topics: topics.collect(),
-    })
+    }
 }
 
 fn fetch(command: &Command) -> GroupRequest {

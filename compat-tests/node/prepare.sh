@@ -11,7 +11,7 @@ if [ ! -f "$packages/complete" ]; then
     mkdir -p "$packages"
     cp "$manifest" "$packages/"
     # What is compiled is compiled for this Node, with the headers that came with it.
-    export PATH=$bin:$PATH npm_config_nodedir=$(dirname "$bin")/root npm_config_jobs=2
+    export PATH=$bin:$PATH npm_config_nodedir=$(dirname "$bin")/root
     # confluent's package then builds its librdkafka with Debian's libraries, not with downloads.
     export CKJS_LINKING=dynamic
     (cd "$packages" && npm install --silent --no-audit --no-fund --no-package-lock) >&2

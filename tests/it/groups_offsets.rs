@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use compat_tests::batches::{batch, records};
 use compat_tests::requests::topic_name;
+use kafka_protocol::messages::offset_commit_response::OffsetCommitResponsePartition;
 use kafka_protocol::messages::offset_delete_request::{
     OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
@@ -73,7 +74,7 @@ fn offsets_of_partitions_that_do_not_exist_are_refused_row_by_row() {
         .topics
         .iter()
         .flat_map(|topic| {
-            let row = |p: &kafka_protocol::messages::offset_commit_response::OffsetCommitResponsePartition| {
+            let row = |p: &OffsetCommitResponsePartition| {
                 (topic.name.to_string(), p.partition_index, error(p.error_code))
             };
             topic.partitions.iter().map(row).collect::<Vec<_>>()

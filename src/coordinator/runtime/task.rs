@@ -19,8 +19,8 @@ use super::{Call, CoordinatorError};
 use crate::coordinator::observer::ObservedShard;
 use crate::coordinator::shard::{Event, Now, Shard, Steady};
 use crate::limits::{
-    COORDINATOR_APPENDS_IN_FLIGHT, COORDINATOR_CALLS_AT_ONCE, COORDINATOR_LOAD_RETRY,
-    COORDINATOR_STOP_DRAIN,
+    COORDINATOR_APPENDS_IN_FLIGHT, COORDINATOR_CALLS_AT_ONCE as CALLS_AT_ONCE,
+    COORDINATOR_LOAD_RETRY, COORDINATOR_STOP_DRAIN,
 };
 use crate::{clock, telemetry};
 
@@ -231,7 +231,7 @@ impl<S: Shard> ShardTask<S> {
                 () = self.changed.notified() => Happened::Changed,
                 moved = compaction.moved() => Happened::Moved(moved),
                 () = sleep_until(deadline, &self.context.clock) => Happened::Due,
-                count = self.calls.recv_many(&mut calls, COORDINATOR_CALLS_AT_ONCE), if has_room => {
+                count = self.calls.recv_many(&mut calls, CALLS_AT_ONCE), if has_room => {
                     Happened::Calls(count)
                 }
             };

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use compat_tests::batches::{batch, sealed, start_ms};
 use compat_tests::broker::is_kafka;
-use compat_tests::requests::topic_name;
+use compat_tests::requests::{text, topic_name};
 use compat_tests::{Broker, Connection};
-use kafka_protocol::messages::DeleteRecordsRequest;
 use kafka_protocol::messages::delete_records_request::{
     DeleteRecordsPartition, DeleteRecordsTopic,
 };
+use kafka_protocol::messages::{ConsumerGroupHeartbeatRequest, DeleteRecordsRequest};
 use protocol::ErrorCode;
 use protocol::compression::Codec;
 use protocol::consumer_protocol::{Assignment, TopicPartitions};
@@ -20,7 +20,7 @@ use protocol::record_batch::BatchBuilder;
 use protocol::types::Timestamp;
 use serde_json::Value;
 
-use crate::group_client::{Member, commit, delete, ensure_coordinator};
+use crate::group_client::{Member, commit, commit_request, delete, ensure_coordinator, group_id};
 use crate::harness::{BINARY, Scene, connect, shared};
 
 /// How long a figure may take to come true.
@@ -272,6 +272,46 @@ fn a_group_is_there_until_it_is_deleted_whatever_its_members_do() {
     until("the offsets of a deleted topic are gone", || {
         lag(&scene.broker, "kept").iter().all(|row| row["committed_offset"].is_null())
     });
+}
+
+#[test]
+fn owners_in_a_kip_848_group_are_those_that_the_broker_assigned() {
+    if is_kafka() {
+        return;
+    }
+    let mut connection = connect();
+    connection.create_topic("lag-modern", 2);
+    connection.append("lag-modern", 1, batch(&["a", "b", "c"]));
+    ensure_coordinator(&mut connection, "modern-lag");
+    let mut beats = ConsumerGroupHeartbeatRequest::default()
+        .with_group_id(group_id("modern-lag"))
+        .with_member_id(text("the-member"))
+        .with_rebalance_timeout_ms(60_000)
+        .with_subscribed_topic_names(Some(vec![topic_name("lag-modern")]))
+        .with_topic_partitions(Some(Vec::new()));
+    // The coordinator hears of a new topic a moment later.
+    until("both partitions are assigned", || {
+        let response = connection.call(1, &beats);
+        assert_eq!((response.error_code, &response.error_message), (0, &None));
+        beats.member_epoch = response.member_epoch;
+        let assigned = response.assignment.map(|assignment| assignment.topic_partitions);
+        assigned.is_some_and(|topics| topics.iter().any(|topic| topic.partitions.len() == 2))
+    });
+    let commits = commit_request("modern-lag", "lag-modern", 1, 2, "")
+        .with_generation_id_or_member_epoch(beats.member_epoch)
+        .with_member_id(text("the-member"));
+    assert_eq!(connection.call(9, &commits).topics[0].partitions[0].error_code, 0);
+    let rows = lag(shared(), "modern-lag");
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(
+        (&rows[0]["member"], &rows[1]["member"]),
+        (&rows[1]["member"], &"the-member".into())
+    );
+    assert_eq!((&rows[0]["lag_records"], &rows[1]["lag_records"]), (&Value::Null, &1.into()));
+    let (_, body) = shared().http_get("/v1/groups").expect("an answer");
+    let groups: Vec<Value> = serde_json::from_str(&body).expect("a list");
+    let group = groups.iter().find(|group| group["group"] == "modern-lag").expect("it is there");
+    assert_eq!((&group["type"], &group["lag_records"]), (&"consumer".into(), &1.into()));
 }
 
 #[test]

@@ -15,7 +15,7 @@ BINARY := $(TARGET_DIR)/release/highwater
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test check fix it crash sim fuzz compat compat-reference suites \
-	bench bench-smoke doc deny ci clean
+	bench bench-smoke bench-vs-kafka differential doc deny ci clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -75,6 +75,17 @@ bench: setup ## Throughput, CPU, memory and start-up of the whole broker, as a t
 bench-smoke: setup ## The same in a few seconds: does it run?
 	$(CARGO) build $(WORKSPACE) --all-targets
 	$(TARGET_DIR)/release/broker-bench --smoke
+
+differential: setup ## The same requests to Apache Kafka and to us, compared field by field. ARGS="--only Fetch".
+	compat-tests/setup.sh java
+	$(CARGO) build $(WORKSPACE) --bins
+	$(TARGET_DIR)/release/differential $(ARGS)
+
+bench-vs-kafka: setup ## Race against Apache Kafka (12 minutes, quiet machine): docs/BENCHMARKS.md. ARGS=--quick.
+	compat-tests/setup.sh java
+	$(CARGO) build $(WORKSPACE) --bins
+	$(TARGET_DIR)/release/bench-vs-kafka --results docs/benchmarks \
+		--document docs/BENCHMARKS.md $(ARGS)
 
 doc: setup ## API documentation of our crates.
 	$(CARGO) doc $(WORKSPACE) --no-deps

@@ -1,8 +1,8 @@
 //! The broker as a whole: what is started in which order, and how it is drained.
 //!
 //! Start: open the store, bind the ports (so that the advertised ones are known), form the cluster,
-//! take connections. Stop: take no connections, read no requests, stop the coordinators, answer what
-//! is in flight, close the cluster, then the store.
+//! take connections. Stop: take no connections, read no requests, stop the coordinators, answer
+//! what is in flight, close the cluster, then the store.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

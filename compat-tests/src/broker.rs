@@ -42,7 +42,16 @@ impl BrokerOptions {
         let (binary, dir) = (binary.into(), dir.into());
         let (overrides, environment, allowed_errors) = (Vec::new(), Vec::new(), Vec::new());
         let kafka = is_kafka();
-        BrokerOptions { binary, dir, overrides, environment, allowed_errors, port, http_port, kafka }
+        BrokerOptions {
+            binary,
+            dir,
+            overrides,
+            environment,
+            allowed_errors,
+            port,
+            http_port,
+            kafka,
+        }
     }
 
     /// Apache Kafka or Highwater, whatever the environment says.

@@ -59,8 +59,8 @@ pub(super) fn sections(matrix: &str, suites: &str) -> Result<String, serde_json:
 fn matrix_section(text: &mut String, matrix: &Matrix) {
     text.push_str(
         "\n## Clients\n\nWhat `make compat` tries with real clients, each through its own \
-         language's test runner: ✓ passes, ✗ fails, – cannot be tried. `make compat-reference` runs \
-         the same against Apache Kafka.\n\n",
+         language's test runner: ✓ passes, ✗ fails, – cannot be tried. `make compat-reference` \
+         runs the same against Apache Kafka.\n\n",
     );
     let has_scenarios = |client: &&Client| {
         matrix.scenarios.iter().any(|scenario| client.cases.contains_key(&scenario.id))

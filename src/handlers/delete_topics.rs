@@ -1,6 +1,6 @@
 //! DeleteTopics: deletes topics; once answered, the name is free for another one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use cluster::ClusterError;
@@ -100,18 +100,50 @@ fn row(found: &Found, api_version: i16) -> DeletableTopicResult {
         .with_error_message(message_of(&found.result))
 }
 
-/// Looks all of them up, as `ControllerApis.deleteTopics` does.
+/// Looks all of them up, as `ControllerApis.deleteTopics` does: what is named twice in the same
+/// words is refused in these, once.
 fn find(image: &MetadataImage, wanted: &[DeleteTopicState]) -> Vec<Found> {
+    let mut times: HashMap<_, usize> = HashMap::new();
+    for topic in wanted {
+        *times.entry((&topic.name, topic.topic_id)).or_default() += 1;
+    }
+    let mut found = Vec::new();
+    for topic in wanted {
+        let is_named_once = topic.name.is_none() != topic.topic_id.is_nil();
+        match times.get_mut(&(&topic.name, topic.topic_id)) {
+            Some(times) if is_named_once && *times != 1 => {
+                if std::mem::take(times) > 1 {
+                    found.push(repeated(topic));
+                }
+            }
+            _ => found.push(find_one(image, topic)),
+        }
+    }
+    without_aliases(found)
+}
+
+fn repeated(wanted: &DeleteTopicState) -> Found {
+    let message = "Duplicate topic name or id.";
+    Found {
+        name: wanted.name.as_ref().map(|name| name.0.to_string()),
+        id: wanted.topic_id,
+        by_name: wanted.name.is_some(),
+        result: Err(Refusal::new(ErrorCode::InvalidRequest, message)),
+    }
+}
+
+/// A topic that is named once by its name and once by its id is refused, once.
+fn without_aliases(mut found: Vec<Found>) -> Vec<Found> {
     let mut seen = BTreeSet::new();
     let mut twice = BTreeSet::new();
-    let mut found: Vec<Found> = wanted.iter().map(|topic| find_one(image, topic)).collect();
     for topic in &found {
         if topic.name.is_some() && !seen.insert(topic.name.clone()) {
             twice.insert(topic.name.clone());
         }
     }
     for topic in found.iter_mut().filter(|topic| twice.contains(&topic.name)) {
-        topic.result = Err(Refusal::new(ErrorCode::InvalidRequest, "Duplicate topic name or id."));
+        let message = "The topic is named by its name and by its id.";
+        topic.result = Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
     let mut answered = BTreeSet::new();
     found.retain(|topic| !twice.contains(&topic.name) || answered.insert(topic.name.clone()));
@@ -188,6 +220,15 @@ mod tests {
         let invalid = ErrorCode::InvalidRequest.code();
         assert_eq!(codes(&[wanted(Some("a"), 0), wanted(Some("a"), 0)]), [invalid]);
         assert_eq!(codes(&[wanted(Some("a"), 0), wanted(None, 7)]), [invalid]);
+        assert_eq!(codes(&[wanted(None, 8), wanted(None, 8)]), [invalid]);
+    }
+
+    #[test]
+    fn what_is_named_twice_is_refused_in_the_same_words() {
+        let by_name = find(&image(), &[wanted(Some("a"), 0), wanted(Some("a"), 0)]);
+        assert_eq!((by_name[0].name.as_deref(), by_name[0].id), (Some("a"), Uuid::nil()));
+        let by_id = find(&image(), &[wanted(None, 7), wanted(None, 7)]);
+        assert_eq!((by_id[0].name.as_deref(), by_id[0].id), (None, Uuid::from_u128(7)));
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub async fn handle(
         let configs = describe(services, &image, resource, &request);
         DescribeConfigsResult::default()
             .with_error_code(code_of(&configs))
-            .with_error_message(message_of(&configs))
+            // Kafka's answer has no null for "no error" here.
+            .with_error_message(Some(message_of(&configs).unwrap_or_default()))
             .with_resource_type(resource.resource_type)
             .with_resource_name(resource.resource_name.clone())
             .with_configs(configs.unwrap_or_default())
@@ -71,6 +72,10 @@ fn describe(
         Some(ResourceType::BrokerLogger) => {
             this_broker(services, name)?;
             return Ok(vec![root_logger()]);
+        }
+        Some(ResourceType::ClientMetrics | ResourceType::Group) if name.is_empty() => {
+            let message = "Groups and client metrics are described by their names.";
+            return Err(Refusal::new(ErrorCode::InvalidRequest, message));
         }
         Some(ResourceType::ClientMetrics | ResourceType::Group) => Vec::new(),
         None => return Err(ResourceType::unknown(resource.resource_type)),
@@ -111,6 +116,7 @@ fn row(entry: &Entry, request: &DescribeConfigsRequest) -> DescribeConfigsResour
         .with_read_only(entry.read_only)
         .with_config_source(entry.source.code())
         .with_is_sensitive(definition.is_sensitive())
+        .with_documentation(None)
         .with_config_type(definition.kind.code());
     if request.include_synonyms {
         let synonyms = entry.synonyms.iter().map(|synonym| {

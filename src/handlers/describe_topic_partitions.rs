@@ -30,9 +30,8 @@ pub async fn handle(
     context: &RequestContext,
     request: DescribeTopicPartitionsRequest,
 ) -> Reply {
-    if request.cursor.as_ref().is_some_and(|cursor| cursor.partition_index < 0) {
-        // The answer has no place for an error of its own.
-        return Reply::Close("the cursor's partition is negative".to_owned());
+    if !has_usable_cursor(&request) {
+        return reply(refused(&request));
     }
     let image = services.cluster.metadata();
     let nodes = nodes(services, context, &image);
@@ -49,6 +48,26 @@ pub async fn handle(
             .with_topics(topics)
             .with_next_cursor(next_cursor),
     )
+}
+
+/// The page begins at a topic that is asked for, and not before its first partition.
+fn has_usable_cursor(request: &DescribeTopicPartitionsRequest) -> bool {
+    request.cursor.as_ref().is_none_or(|cursor| {
+        let mut topics = request.topics.iter();
+        let is_asked = request.topics.is_empty() || topics.any(|t| t.name == cursor.topic_name);
+        is_asked && cursor.partition_index >= 0
+    })
+}
+
+/// The answer has no place for an error of its own: every topic gets it.
+fn refused(request: &DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse {
+    let topics = request.topics.iter().map(|topic| {
+        DescribeTopicPartitionsResponseTopic::default()
+            .with_error_code(ErrorCode::InvalidRequest.code())
+            .with_name(Some(topic.name.clone()))
+            .with_topic_authorized_operations(operations::on_topic(false))
+    });
+    DescribeTopicPartitionsResponse::default().with_topics(topics.collect()).with_next_cursor(None)
 }
 
 /// The partitions of one topic that are on the page.
@@ -207,5 +226,17 @@ mod tests {
         let image = image(&[("a", 2), ("c", 2)]);
         let (pages, _) = plan(&image, &request(&[], Some(("b", 1))), 10);
         assert_eq!(pages, [Page { topic: "c".into(), partitions: 0..2 }]);
+    }
+
+    #[test]
+    fn a_cursor_points_into_what_is_asked_for() {
+        assert!(has_usable_cursor(&request(&["a", "b"], None)));
+        assert!(has_usable_cursor(&request(&["a", "b"], Some(("b", 7)))));
+        assert!(has_usable_cursor(&request(&[], Some(("z", 0)))));
+        let bad = request(&["a", "b"], Some(("z", 0)));
+        assert!(!has_usable_cursor(&bad) && !has_usable_cursor(&request(&[], Some(("a", -1)))));
+        let rows = refused(&bad).topics;
+        let codes: Vec<i16> = rows.iter().map(|row| row.error_code).collect();
+        assert_eq!(codes, [ErrorCode::InvalidRequest.code(); 2]);
     }
 }

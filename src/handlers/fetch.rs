@@ -257,13 +257,20 @@ fn topic_name(name: &str) -> kafka_protocol::messages::TopicName {
 
 /// A partition's answer but for its number, its leader and its records.
 fn partition_row(answer: &PartitionAnswer, isolation_level: IsolationLevel) -> PartitionData {
+    // What cannot even be looked up gets an empty list in Kafka, where others get none.
+    let is_unknown = matches!(
+        answer.error,
+        ErrorCode::UnknownTopicOrPartition
+            | ErrorCode::UnknownTopicId
+            | ErrorCode::InconsistentTopicId
+    );
     let mut row = PartitionData::default()
         .with_error_code(answer.error.code())
         .with_high_watermark(-1)
         .with_last_stable_offset(-1)
         .with_log_start_offset(-1)
         .with_preferred_read_replica(WireBrokerId(-1))
-        .with_aborted_transactions(None)
+        .with_aborted_transactions(is_unknown.then(Vec::new))
         .with_records(None);
     if let Some(offsets) = &answer.offsets {
         row.high_watermark = offsets.high_watermark.0;

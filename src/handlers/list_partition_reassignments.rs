@@ -25,5 +25,5 @@ pub async fn handle(
     _context: &RequestContext,
     _request: ListPartitionReassignmentsRequest,
 ) -> Reply {
-    reply(ListPartitionReassignmentsResponse::default())
+    reply(ListPartitionReassignmentsResponse::default().with_error_message(None))
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use cluster::metadata::image::INTERNAL_TOPICS;
 use cluster::metadata::{MetadataImage, TopicImage, topic_name as names};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::{
@@ -185,7 +186,8 @@ impl Rows<'_> {
         let row = MetadataResponseTopic::default()
             .with_error_code(code.code())
             .with_name(name.map(topic_name))
-            .with_topic_id(id);
+            .with_topic_id(id)
+            .with_is_internal(name.is_some_and(|name| INTERNAL_TOPICS.contains(&name)));
         self.with_operations(row)
     }
 

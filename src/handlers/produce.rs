@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::metadata::{MetadataImage, TopicImage};
-use cluster::replica::AppendTicket;
+use cluster::replica::{AppendTicket, Replica};
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{ApiKey, ProduceRequest, ResponseKind};
 use protocol::api::{ApiSpec, Stage};
@@ -14,6 +14,7 @@ use protocol::error_code::ErrorCode;
 use protocol::record_batch::{RecordBatch, validate_for_append};
 use protocol::types::{PartitionId, Timestamp, TopicId};
 
+use super::common::deadline::replication_wait;
 use super::common::leadership::check_leader;
 use super::common::nodes::nodes;
 use super::common::produce_checks::{Duplicates, is_transactional, refuses_all, rules};
@@ -74,8 +75,8 @@ impl Acks {
     }
 }
 
-/// A partition of the request: refused, or on its way into the log.
-type Queued = Result<(AppendTicket, Timestamp), Refusal>;
+/// A partition of the request: refused, or on its way into the replica's log.
+type Queued = Result<(AppendTicket, Timestamp, Arc<Replica>), Refusal>;
 
 /// The partitions of one topic row, under the names by which the client knows them.
 struct QueuedTopic {
@@ -92,7 +93,7 @@ pub async fn handle(
 ) -> Reply {
     let image = services.cluster.metadata();
     let acks = Acks::from_wire(request.acks);
-    let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    let timeout = replication_wait(request.timeout_ms);
     let append = Append {
         services,
         context,
@@ -101,7 +102,9 @@ pub async fn handle(
         refuse_all: refuses_all(&request),
         duplicates: Duplicates::of(&request),
     };
-    let topics: Vec<_> = request.topic_data.into_iter().map(|data| append.topic(data)).collect();
+    // As in Kafka, a topic without partitions is not answered.
+    let asked = request.topic_data.into_iter().filter(|data| !data.partition_data.is_empty());
+    let topics: Vec<_> = asked.map(|data| append.topic(data)).collect();
     if acks == Some(Acks::None) {
         return Reply::Silent(Box::pin(async move {
             let rows = wait(topics, Acks::None, timeout).await;
@@ -133,7 +136,7 @@ async fn wait(topics: Vec<QueuedTopic>, acks: Acks, timeout: Duration) -> Vec<To
         for (index, queued) in partitions {
             let row = match queued {
                 Err(refusal) => ProduceRow { index, outcome: Err(refusal) },
-                Ok((ticket, log_append_time)) => {
+                Ok((ticket, log_append_time, replica)) => {
                     let appended = async {
                         match acks {
                             Acks::None | Acks::Leader => ticket.written().await,
@@ -145,8 +148,11 @@ async fn wait(topics: Vec<QueuedTopic>, acks: Acks, timeout: Duration) -> Vec<To
                         biased;
                         appended = appended => appended
                             .map(|appended| Appended::new(&appended, log_append_time))
-                            .map_err(|error| Refusal::from(&error)),
-                        () = &mut expiry => Err(Refusal::new(ErrorCode::RequestTimedOut)),
+                            .map_err(|error| Refusal::from(&error).seen_by_the_log_of(&replica)),
+                        // The leader alone needs no more time than it takes to write.
+                        () = &mut expiry, if acks == Acks::All => {
+                            Err(Refusal::new(ErrorCode::RequestTimedOut))
+                        }
                     };
                     ProduceRow { index, outcome }
                 }
@@ -222,10 +228,9 @@ impl Append<'_> {
                 return Err(Refusal::new(ErrorCode::NotEnoughReplicas));
             }
         }
-        let (batch, log_append_time) = self
-            .validate(data, config)
-            .map_err(|refusal| refusal.with_log_start_offset(replica.offsets().log_start_offset))?;
-        Ok((replica.append(batch), log_append_time))
+        let (batch, log_append_time) =
+            self.validate(data, config).map_err(|refusal| refusal.seen_by_the_log_of(&replica))?;
+        Ok((replica.append(batch), log_append_time, replica))
     }
 
     fn validate(

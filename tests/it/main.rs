@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests wait for real time")]
 
 mod api_versions;
+mod cluster;
 mod configs;
 mod coordinators;
 mod delete_records;
@@ -20,6 +21,7 @@ mod groups_offsets;
 mod harness;
 mod hostile;
 mod idempotence;
+mod kafka_answers;
 mod lag;
 mod list_offsets;
 mod listeners;

@@ -59,8 +59,8 @@ impl MetadataMachine {
         let before = self.image_now();
         let (image, delta, result) = apply(&before, command);
         if image.version != before.version {
-            // Replicas are made before the image is seen, for who sees it may use them, and go after
-            // it: who finds one gone sees that the topic is.
+            // Replicas are made before the image is seen, for who sees it may use them, and go
+            // after it: who finds one gone sees that the topic is.
             if let Some(registry) = self.registry.get() {
                 registry.on_change(&before, &image, &delta);
             }

@@ -3,8 +3,8 @@
 //! ```text
 //! length u32 │ type u8 │ correlation u64 │ group u64 │ kind u8 │ head length u32 │ head │ body
 //! ```
-//! All numbers are big-endian; `length` counts what follows it. The body is whatever is left: record
-//! batches, which go out and come in by reference.
+//! All numbers are big-endian; `length` counts what follows it. The body is whatever is left:
+//! record batches, which go out and come in by reference.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};

@@ -22,6 +22,8 @@ const FLUSHED_WITHIN: Duration = Duration::from_secs(60);
 /// How long a consumer waits for a record before it gives up.
 const NEXT_WITHIN: Duration = Duration::from_secs(20);
 
+const USAGE: &str = "the arguments are described at the top of main.rs";
+
 static DELIVERED: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
@@ -43,13 +45,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
-        ["produce", bootstrap, topic, record, batch, acks, codec, seconds] => {
-            produce(bootstrap, topic, record, batch, acks, codec, seconds)
-        }
-        ["consume", bootstrap, topic, partitions, records] => {
-            consume(bootstrap, topic, partitions, records)
-        }
-        _ => Err("the arguments are described at the top of main.rs".to_owned()),
+        ["produce", ref rest @ ..] => produce(rest),
+        ["consume", ref rest @ ..] => consume(rest),
+        _ => Err(USAGE.to_owned()),
     };
     match done {
         Ok(line) => {
@@ -71,16 +69,10 @@ fn text(error: KafkaError) -> String {
     error.to_string()
 }
 
-#[expect(clippy::too_many_arguments, reason = "they are those of the command line")]
-fn produce(
-    bootstrap: &str,
-    topic: &str,
-    record: &str,
-    batch: &str,
-    acks: &str,
-    codec: &str,
-    seconds: &str,
-) -> Result<String, String> {
+fn produce(arguments: &[&str]) -> Result<String, String> {
+    let [bootstrap, topic, record, batch, acks, codec, seconds] = *arguments else {
+        return Err(USAGE.to_owned());
+    };
     let producer: ThreadedProducer<Counting> = ClientConfig::new()
         .set("bootstrap.servers", bootstrap)
         .set("acks", acks)
@@ -125,7 +117,8 @@ fn payload(length: usize) -> Vec<u8> {
     let mut state = 17_u64;
     let mut bytes = Vec::with_capacity(length + 16);
     while bytes.len() < length {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         bytes.extend(words[(state >> 61) as usize].as_bytes());
         bytes.extend(((state >> 33) % 1000).to_string().as_bytes());
     }
@@ -133,12 +126,10 @@ fn payload(length: usize) -> Vec<u8> {
     bytes
 }
 
-fn consume(
-    bootstrap: &str,
-    topic: &str,
-    partitions: &str,
-    records: &str,
-) -> Result<String, String> {
+fn consume(arguments: &[&str]) -> Result<String, String> {
+    let [bootstrap, topic, partitions, records] = *arguments else {
+        return Err(USAGE.to_owned());
+    };
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", bootstrap)
         .set("group.id", "librdkafka-load")

@@ -50,12 +50,10 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("Id of the cluster, used by its very first start; else one is made."),
     string("highwater.http.listener", Some("0.0.0.0:9644"))
         .doc("Address of metrics and health over HTTP; empty turns it off."),
-    int("highwater.lag.max.series", Some("1000"))
-        .at_least(0)
-        .doc(
-            "Most groups' partitions that have series of their own in the lag metrics; a group \
+    int("highwater.lag.max.series", Some("1000")).at_least(0).doc(
+        "Most groups' partitions that have series of their own in the lag metrics; a group \
              that does not fit has one series for all of its partitions.",
-        ),
+    ),
     string("highwater.log.format", Some("text"))
         .one_of(&["text", "json"])
         .doc("Whether log lines are for people (text) or for machines (json)."),

@@ -136,6 +136,12 @@ async fn alter(
 ) -> Result<(), Refusal> {
     let image = services.cluster.metadata();
     let (target, resource, current) = find(&image, alteration)?;
+    if let Resource::Broker(Some(broker)) = resource
+        && broker != services.config.node_id
+    {
+        let message = format!("This is broker {}, not broker {broker}.", services.config.node_id);
+        return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    }
     let inherited = |row: &Definition| match target {
         Target::Topic => services.config.topic_default(row),
         Target::Broker | Target::AllBrokers => {
@@ -167,6 +173,10 @@ fn find(
 ) -> Result<(Target, Resource, BTreeMap<String, String>), Refusal> {
     let name = alteration.resource_name.as_str();
     match ResourceType::from_code(alteration.resource_type) {
+        Some(ResourceType::Topic) if name.is_empty() => {
+            let message = "There is no default for topics: a topic has a name.";
+            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        }
         Some(ResourceType::Topic) => {
             topic_name::validate(name)
                 .map_err(|reason| Refusal::new(ErrorCode::InvalidTopicException, reason))?;
@@ -214,6 +224,7 @@ mod tests {
         assert_eq!(found(4, "x"), Err(ErrorCode::InvalidRequest));
         assert_eq!(found(2, "t"), Err(ErrorCode::UnknownTopicOrPartition));
         assert_eq!(found(2, "not a name"), Err(ErrorCode::InvalidTopicException));
+        assert_eq!(found(2, ""), Err(ErrorCode::InvalidRequest));
         for resource_type in [0, 1, 3, 8, 16, 32] {
             assert_eq!(found(resource_type, "1"), Err(ErrorCode::InvalidRequest));
         }

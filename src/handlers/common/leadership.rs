@@ -7,10 +7,10 @@ use protocol::types::{BrokerId, LeaderEpoch};
 
 use super::nodes::Node;
 
-/// An epoch of a request; negative says "not known".
+/// An epoch of a request; -1 says "not known". Any other is compared, also a negative one.
 #[must_use]
 pub fn epoch_from_wire(epoch: i32) -> Option<LeaderEpoch> {
-    (epoch >= 0).then_some(LeaderEpoch(epoch))
+    (epoch != LeaderEpoch::UNKNOWN.0).then_some(LeaderEpoch(epoch))
 }
 
 /// Compares the epoch that the client believes in with the partition's
@@ -95,8 +95,9 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_epoch_is_no_epoch() {
+    fn minus_one_is_no_epoch() {
         assert_eq!(epoch_from_wire(-1), None);
+        assert_eq!(epoch_from_wire(-2), Some(LeaderEpoch(-2)));
         assert_eq!(epoch_from_wire(0), Some(LeaderEpoch(0)));
     }
 }

@@ -69,10 +69,24 @@ impl Refusal {
         Self { message: Some(message.into()), ..self }
     }
 
-    /// With the partition's first offset, by which a producer tells data loss from a gap.
+    /// With the first offset of this replica's log, if it was looked at.
     #[must_use]
-    pub fn with_log_start_offset(self, log_start_offset: Offset) -> Self {
-        Self { log_start_offset, ..self }
+    pub fn seen_by_the_log_of(self, replica: &Replica) -> Self {
+        self.seen_by_the_log(replica.offsets().log_start_offset)
+    }
+
+    /// With the partition's first offset, by which a producer tells data loss from a gap: where
+    /// it is the records that are refused, and not the bytes (Kafka:
+    /// `ReplicaManager.appendToLocalLog`).
+    #[must_use]
+    fn seen_by_the_log(self, log_start_offset: Offset) -> Self {
+        match self.error {
+            ErrorCode::InvalidRecord
+            | ErrorCode::InvalidTimestamp
+            | ErrorCode::OutOfOrderSequenceNumber
+            | ErrorCode::InvalidProducerEpoch => Self { log_start_offset, ..self },
+            _ => self,
+        }
     }
 }
 
@@ -243,7 +257,7 @@ mod tests {
         let outcomes = [
             Ok(Appended::new(&appended, Timestamp::UNKNOWN)),
             Err(Refusal::from(&moved)),
-            Err(Refusal::from(refused).with_log_start_offset(Offset(2))),
+            Err(Refusal::from(refused).seen_by_the_log(Offset(2))),
         ];
         let rows = (0..).zip(outcomes).map(|(index, outcome)| ProduceRow { index, outcome });
         topic.partitions = rows.collect();

@@ -527,7 +527,11 @@ fn read_run(
 }
 
 /// Reads exactly so many bytes.
-pub(super) fn read_exact(file: &dyn DiskFile, position: u64, length: usize) -> Result<Bytes, StorageError> {
+pub(super) fn read_exact(
+    file: &dyn DiskFile,
+    position: u64,
+    length: usize,
+) -> Result<Bytes, StorageError> {
     let mut bytes = BytesMut::zeroed(length);
     if file.read_at(position, &mut bytes)? != length {
         return Err(StorageError::Corrupt(format!(

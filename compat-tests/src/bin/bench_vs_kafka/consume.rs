@@ -93,7 +93,7 @@ fn forget(dir: &Path) -> io::Result<()> {
         if path.is_dir() {
             forget(&path)?;
         } else if let Ok(file) = File::open(&path) {
-            // Pages that are not written yet cannot be dropped. A broker may remove a file meanwhile.
+            // Pages that are not written yet cannot be dropped.
             let _ = file.sync_data();
             // SAFETY: posix_fadvise(2) takes a descriptor that is open here, and no pointers.
             unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };

@@ -4,7 +4,7 @@
 //! measures both at everything; what is told are medians over the rounds, their spread, and the
 //! ratios within a round.
 //!
-//! `--rounds N` (5), `--seconds S` of each load (1.0), `--quick` (one round, short loads),
+//! `--rounds N` (5), `--seconds S` of each load (0.8), `--quick` (one round, short loads),
 //! `--only TEXT` what has the text in its name, `--without-tools` no JVM clients and no librdkafka,
 //! `--results DIR` where results.json, table.md and the pictures go, `--render DIR` makes table and
 //! pictures of results that are there, `--document FILE` puts the table between its marks.
@@ -55,7 +55,7 @@ impl Settings {
         let mut settings = Settings {
             binary: binary(),
             rounds: 5,
-            each: Duration::from_secs(1),
+            each: Duration::from_millis(800),
             only: String::new(),
             with_tools: true,
             quick: false,

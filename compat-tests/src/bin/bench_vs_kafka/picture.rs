@@ -6,6 +6,7 @@ use std::fmt::Write;
 use crate::render::short;
 use crate::results::{Row, median, spread};
 
+const FONT: &str = r#"font-family="sans-serif" font-size="12""#;
 const WIDTH: f64 = 860.0;
 const NAMES: f64 = 420.0;
 const ROW: f64 = 22.0;
@@ -20,7 +21,7 @@ pub fn bars(group: &str, rows: &[&Row]) -> String {
     let mut svg = String::new();
     let _ = writeln!(
         svg,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">"#,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {FONT}>"#,
     );
     let _ = writeln!(svg, r##"<rect width="100%" height="100%" fill="#ffffff"/>"##);
     let title = format!("{group}: how many times better than Apache Kafka");

@@ -31,8 +31,10 @@ pub enum Durability {
 }
 
 /// The flags of Kafka's own start script.
-const KAFKA_OPTIONS: &str = "-Xms1g -server -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 \
-     -XX:+ExplicitGCInvokesConcurrent -Djava.awt.headless=true";
+const KAFKA_OPTIONS: &str = concat!(
+    "-Xms1g -server -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 ",
+    "-XX:+ExplicitGCInvokesConcurrent -Djava.awt.headless=true",
+);
 /// Kafka's own heap.
 const KAFKA_HEAP: &str = "1g";
 /// How long the load lasts that lets Kafka compile what it uses most, and fills the caches of both.

@@ -2,7 +2,7 @@
 
 use compat_tests::requests::topic_name;
 use kafka_protocol::messages::describe_log_dirs_request::DescribableLogDirTopic;
-use kafka_protocol::messages::list_partition_reassignments_request::ListPartitionReassignmentsTopics;
+use kafka_protocol::messages::list_partition_reassignments_request as listed;
 use kafka_protocol::messages::{
     ApiKey, DescribeClusterRequest, DescribeLogDirsRequest, ListPartitionReassignmentsRequest,
 };
@@ -29,7 +29,7 @@ fn log_dirs(topics: Option<&[(&str, &[i32])]>) -> DescribeLogDirsRequest {
 fn reassignments(topics: Option<&[(&str, &[i32])]>) -> ListPartitionReassignmentsRequest {
     let topics = topics.map(|topics| {
         let topics = topics.iter().map(|(name, partitions)| {
-            ListPartitionReassignmentsTopics::default()
+            listed::ListPartitionReassignmentsTopics::default()
                 .with_name(topic_name(name))
                 .with_partition_indexes(partitions.to_vec())
         });

@@ -117,10 +117,6 @@ fn topic_changed(name: &str, changes: &'static [Change]) -> Case {
 }
 
 fn changes() -> Vec<Case> {
-    use ApiKey::IncrementalAlterConfigs as Api;
-    let on = |name, kind, target: &'static str, changes: &'static [Change]| {
-        Case::new(Api, name).ask(move |_| change(kind, target, changes))
-    };
     vec![
         topic_changed("set", &[(SET, "retention.ms", Some("9000"))]),
         topic_changed("set to what it is", &[(SET, "retention.ms", Some("7000"))]),
@@ -163,6 +159,16 @@ fn changes() -> Vec<Case> {
             &[(SET, "segment.ms", Some("600000")), (DELETE, "retention.ms", None)],
         ),
         topic_changed("nothing", &[]),
+    ]
+}
+
+/// Changes of what is not there, or of what is no topic's.
+fn other_changes() -> Vec<Case> {
+    use ApiKey::IncrementalAlterConfigs as Api;
+    let on = |name, kind, target: &'static str, changes: &'static [Change]| {
+        Case::new(Api, name).ask(move |_| change(kind, target, changes))
+    };
+    vec![
         Case::new(Api, "only validated")
             .topic("own", 1)
             .fresh()
@@ -287,6 +293,7 @@ fn replacements() -> Vec<Case> {
 pub fn cases() -> Vec<Case> {
     let mut cases = descriptions();
     cases.extend(changes());
+    cases.extend(other_changes());
     cases.extend(replacements());
     cases
 }

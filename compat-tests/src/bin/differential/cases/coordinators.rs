@@ -112,7 +112,7 @@ fn committed(name: &str, rows: &'static [Commit<'static>]) -> Case {
 
 fn commits() -> Vec<Case> {
     use ApiKey::OffsetCommit as Api;
-    static LONG: &str = include_str!("coordinators.rs");
+    const LONG: &str = include_str!("coordinators.rs");
     vec![
         committed("an offset", &[(NUMBERS, 0, 5, Some("m"))]),
         committed("two offsets", &[(NUMBERS, 0, 5, Some("")), (EMPTY, 0, 0, None)]),

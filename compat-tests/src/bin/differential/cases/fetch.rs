@@ -219,14 +219,6 @@ fn write(case: Case, name: &str, index: i32) -> Case {
 }
 
 fn sessions() -> Vec<Case> {
-    use ApiKey::Fetch as Api;
-    let unknown = |name: &str, id: i32, epoch: i32| {
-        Case::new(Api, name).versions(7..=18).ask(move |m| {
-            request(vec![topic(m, NUMBERS, vec![partition(0, 8)])])
-                .with_session_id(id)
-                .with_session_epoch(epoch)
-        })
-    };
     let next = |case: Case, epoch: i32| {
         case.step(&format!("epoch {epoch}"), move |m| in_session(m, epoch, vec![]))
     };
@@ -281,6 +273,20 @@ fn sessions() -> Vec<Case> {
                 in_session(m, 1, vec![unknown.with_topic_id(Uuid::from_u128(12))])
             })
             .step("next", |m| in_session(m, 2, vec![])),
+    ]
+}
+
+/// Sessions that there are not, or that are over nothing.
+fn odd_sessions() -> Vec<Case> {
+    use ApiKey::Fetch as Api;
+    let unknown = |name: &str, id: i32, epoch: i32| {
+        Case::new(Api, name).versions(7..=18).ask(move |m| {
+            request(vec![topic(m, NUMBERS, vec![partition(0, 8)])])
+                .with_session_id(id)
+                .with_session_epoch(epoch)
+        })
+    };
+    vec![
         Case::new(Api, "a session over nothing")
             .versions(7..=18)
             .ask(|_| request(vec![]).with_session_epoch(0)),
@@ -300,5 +306,6 @@ pub fn cases() -> Vec<Case> {
     cases.extend(limits());
     cases.extend(leadership());
     cases.extend(sessions());
+    cases.extend(odd_sessions());
     cases
 }

@@ -54,7 +54,13 @@ pub fn cases() -> Vec<Case> {
             Case::new(Api, name).ask(move |_| request(TRIMMED, vec![row(0, start_ms() + at)])),
         );
     }
-    cases.extend([
+    cases.extend(arguments());
+    cases
+}
+
+fn arguments() -> Vec<Case> {
+    use ApiKey::ListOffsets as Api;
+    vec![
         Case::new(Api, "the largest timestamp of a compressed batch")
             .ask(|_| request(NUMBERS, vec![row(1, -3)])),
         Case::new(Api, "the end of a log with the broker's time")
@@ -99,8 +105,7 @@ pub fn cases() -> Vec<Case> {
             .step("later write", |m| produce(&m.own("unordered"), 0, batch(&["z"]), -1))
             .in_version(9)
             .step("largest still", |m| request(&m.own("unordered"), vec![row(0, -3)])),
-    ]);
-    cases
+    ]
 }
 
 fn unordered() -> bytes::Bytes {

@@ -81,6 +81,14 @@ fn arguments() -> Vec<Case> {
             .silent()
             .step("is it open", |_| metadata(&[EMPTY], false))
             .in_version(4),
+    ]
+}
+
+/// Topics and partitions that are not there, or named in odd ways.
+fn places() -> Vec<Case> {
+    use ApiKey::Produce as Api;
+    let one = || Some(batch(&["a"]));
+    vec![
         Case::new(Api, "an unknown topic")
             .ask(move |m| request(vec![rows(m, "unknown", vec![(0, one())])])),
         Case::new(Api, "an unknown id").versions(13..=13).ask(move |m| {
@@ -257,6 +265,7 @@ fn with_config(
 
 pub fn cases() -> Vec<Case> {
     let mut cases = arguments();
+    cases.extend(places());
     cases.extend(damaged());
     cases.extend(contents());
     cases

@@ -31,7 +31,6 @@ fn delete_states(states: &[(Option<&str>, Uuid)]) -> DeleteTopicsRequest {
 
 fn deletions() -> Vec<Case> {
     use ApiKey::DeleteTopics as Api;
-    let unknown = Uuid::from_u128(5);
     vec![
         Case::new(Api, "a topic, twice, and it is made again")
             .topic("gone", 2)
@@ -63,6 +62,13 @@ fn deletions() -> Vec<Case> {
             .topic("gone", 1)
             .fresh()
             .ask(|m| delete(m.version, &[&m.own("gone")]).with_timeout_ms(0)),
+    ]
+}
+
+fn deletions_by_id() -> Vec<Case> {
+    use ApiKey::DeleteTopics as Api;
+    let unknown = Uuid::from_u128(5);
+    vec![
         Case::new(Api, "by id")
             .versions(6..=6)
             .topic("gone", 1)
@@ -189,6 +195,7 @@ fn partitions() -> Vec<Case> {
 
 pub fn cases() -> Vec<Case> {
     let mut cases = deletions();
+    cases.extend(deletions_by_id());
     cases.extend(partitions());
     cases
 }

@@ -95,6 +95,7 @@ fn image(id: BrokerId) -> BrokerImage {
     BrokerImage { id, rack: None, endpoints: Vec::new() }
 }
 
+#[allow(clippy::disallowed_methods, reason = "the test is its own source of ids")]
 fn options(id: i32, store: LogStore) -> ClusterOptions {
     ClusterOptions {
         broker: image(BrokerId(id)),

@@ -62,7 +62,7 @@ impl Scene {
         self.call_count += 1;
         let (answer, answered) = oneshot::channel();
         let call = Call { token: RequestToken(self.call_count), request, answer };
-        self.calls.try_send(call).ok().expect("the queue has room");
+        assert!(self.calls.try_send(call).is_ok(), "the queue has room");
         answered
     }
 
@@ -256,7 +256,7 @@ async fn compaction_between_writes_keeps_the_state_at_every_crash() {
     let last = states.last().cloned().unwrap_or_default();
     let dead = log.dead_batch_count();
     assert!(dead > 10 && log.batch_count() > states.len() - 1, "it was compacted in pieces");
-    let whole = log.from_the_first();
+    let whole = log.uncut();
     for batch_count in 1..=whole.batch_count() {
         let state = state_of(&whole.prefix(batch_count)).await;
         let number: usize = state[COUNT].parse().expect("a number");

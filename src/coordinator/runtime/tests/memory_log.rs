@@ -21,6 +21,9 @@ pub struct MemoryLog {
     inner: Arc<Mutex<Inner>>,
 }
 
+/// Base offset and end of an append whose answer is held back.
+type Held = (Offset, Offset, oneshot::Sender<Result<Offset, AppendError>>);
+
 #[derive(Default)]
 struct Inner {
     batches: Vec<RecordBatch>,
@@ -31,7 +34,7 @@ struct Inner {
     epoch: i32,
     fails: bool,
     holds: bool,
-    held: VecDeque<(Offset, Offset, oneshot::Sender<Result<Offset, AppendError>>)>,
+    held: VecDeque<Held>,
     watchers: Vec<Arc<Notify>>,
 }
 
@@ -55,7 +58,7 @@ impl MemoryLog {
     }
 
     /// The same log, not yet cut.
-    pub fn from_the_first(&self) -> MemoryLog {
+    pub fn uncut(&self) -> MemoryLog {
         let log = self.prefix(self.batch_count());
         log.inner.lock().start = Offset::ZERO;
         log

@@ -309,7 +309,7 @@ impl Simulation {
             protocols: vec![JoinProtocol { name: "range".to_owned(), metadata: metadata.encode() }],
             reason: None,
             requires_known_member_id: member.instance_id.is_none(),
-            supports_skipping_assignment: index % 2 == 0,
+            supports_skipping_assignment: index.is_multiple_of(2),
         };
         let token = self.send(index, GroupRequest::JoinGroup(request));
         self.wait_for(index, token, Phase::Joining);
@@ -351,12 +351,11 @@ impl Simulation {
         self.note(format!("m{index} #{token} <- {reply:?}"));
         if let (GroupReply::OffsetCommit(commit), Some(positions)) =
             (&reply, self.pending_commits.remove(&token))
+            && commit.error.is_none()
         {
-            if commit.error.is_none() {
-                for (partition, offset) in positions {
-                    let acknowledged = self.acknowledged.entry(partition).or_insert(0);
-                    *acknowledged = offset.max(*acknowledged);
-                }
+            for (partition, offset) in positions {
+                let acknowledged = self.acknowledged.entry(partition).or_insert(0);
+                *acknowledged = offset.max(*acknowledged);
             }
         }
         let member = &self.members[index];

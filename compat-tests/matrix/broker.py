@@ -64,10 +64,13 @@ def start(directory):
     """Starts a new broker under `directory`; returns its address."""
     kind = check_settings()
     directory.mkdir(parents=True, exist_ok=True)
-    port, second, third = free_ports(3)
+    port, second = free_ports(2)
     if fixed := os.environ.get("PORT"):
         port = fixed_port(fixed)
-    state = {"kind": kind, "port": port, "second": second, "third": third}
+    state = {"kind": kind, "port": port, "second": second}
+    if kind == "highwater":
+        # A restart is asked for by a test, whose environment may be another.
+        state["binary"] = str(binary().resolve())
     (directory / "broker.json").write_text(json.dumps(state))
     launch(directory, state)
     return f"127.0.0.1:{port}"
@@ -115,7 +118,7 @@ def launch_highwater(directory, state, extra):
         "group.initial.rebalance.delay.ms=0",
         *extra,
     ]
-    command = [str(binary()), "serve"]
+    command = [state["binary"], "serve"]
     for line in properties:
         command += ["--override", line]
     with open(directory / "broker.log", "ab") as log:

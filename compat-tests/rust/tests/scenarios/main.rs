@@ -129,7 +129,7 @@ fn nulls() {
 #[test]
 fn sizes() {
     scenario("record-1mb", |broker, topic| {
-        let value: Vec<u8> = (0..1_000_000u32).map(|i| (i * i % 251) as u8).collect();
+        let value: Vec<u8> = (0..1_000_000u64).map(|i| (i * i % 251) as u8).collect();
         let back = through_broker(broker, topic, Record::of(value.clone()));
         assert!(back.value == Some(value));
     });

@@ -75,6 +75,8 @@ struct Simulation {
     members: Vec<Member>,
     network: BTreeMap<(i64, u64), Message>,
     sent: u64,
+    /// The last request that was sent.
+    was_sent_twice: bool,
     asked: BTreeMap<u64, usize>,
     last_delivery: Vec<i64>,
     faults: bool,
@@ -122,6 +124,7 @@ impl Simulation {
             members,
             network: BTreeMap::new(),
             sent: 0,
+            was_sent_twice: false,
             asked: BTreeMap::new(),
             last_delivery: vec![0; MEMBERS],
             faults: true,
@@ -160,6 +163,7 @@ impl Simulation {
         let token = self.sent;
         self.asked.insert(token, member);
         self.note(format!("m{member} #{token} {request:?}"));
+        self.was_sent_twice = copies == 2;
         for _ in 0..copies {
             let mut at = self.now_ms + self.latency_ms();
             if is_ordered {
@@ -346,7 +350,9 @@ impl Simulation {
         let token = self.send(index, GroupRequest::ConsumerGroupHeartbeat(request));
         let member = &mut self.members[index];
         member.waits_for = Some((token, self.now_ms + REQUEST_MS));
-        member.says_all = false;
+        // A request goes out twice only when a connection broke in between. What the answer to the
+        // first one said may be lost then, and a client says all anew.
+        member.says_all = self.was_sent_twice;
     }
 
     /// Commits what it has read, or asks where to begin.

@@ -151,10 +151,11 @@ impl Simulation {
         }
     }
 
-    /// Sends a request: those about offsets in order, reports perhaps not at all, or twice.
+    /// Sends a request; they arrive in order, as on a connection. Reports arrive perhaps not at
+    /// all, or twice.
     fn send(&mut self, member: usize, request: GroupRequest) -> u64 {
-        let is_ordered = !matches!(request, GroupRequest::ConsumerGroupHeartbeat(_));
-        let copies = match self.faults && !is_ordered {
+        let is_report = matches!(request, GroupRequest::ConsumerGroupHeartbeat(_));
+        let copies = match self.faults && is_report {
             true if self.random.random_bool(0.03) => 0,
             true if self.random.random_bool(0.03) => 2,
             _ => 1,
@@ -165,11 +166,9 @@ impl Simulation {
         self.note(format!("m{member} #{token} {request:?}"));
         self.was_sent_twice = copies == 2;
         for _ in 0..copies {
-            let mut at = self.now_ms + self.latency_ms();
-            if is_ordered {
-                at = at.max(self.last_delivery[member]);
-                self.last_delivery[member] = at;
-            }
+            let at = self.now_ms + self.latency_ms();
+            let at = at.max(self.last_delivery[member]);
+            self.last_delivery[member] = at;
             self.sent += 1;
             self.network.insert((at, self.sent), Message::Request(token, request.clone()));
         }

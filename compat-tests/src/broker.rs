@@ -13,6 +13,8 @@ use crate::Connection;
 
 /// How long a broker may take to start.
 const READY_WITHIN: Duration = Duration::from_secs(90);
+/// How long a JVM may take to, on a machine that compiles at the same time.
+const JVM_READY_WITHIN: Duration = Duration::from_secs(300);
 /// How long it may take to stop after SIGTERM.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 /// How often a process is looked at.
@@ -175,7 +177,8 @@ impl Broker {
     }
 
     fn wait_until_ready(&mut self) {
-        let deadline = Instant::now() + READY_WITHIN;
+        let within = if self.options.kafka { JVM_READY_WITHIN } else { READY_WITHIN };
+        let deadline = Instant::now() + within;
         while TcpStream::connect(self.address()).is_err() {
             assert!(self.is_running(), "the broker stopped at once:\n{}", self.log());
             assert!(Instant::now() < deadline, "the broker does not listen:\n{}", self.log());

@@ -40,16 +40,12 @@ impl Report {
     pub fn add(&mut self, planned: &Planned, step: &Step, differences: Vec<Difference>) {
         self.compared += 1;
         self.ran.insert(title(planned.case));
-        let api = format!("{:?}", step.api);
-        let mut case = planned.case.name.clone();
-        if !step.name.is_empty() {
-            case = format!("{case}/{}", step.name);
-        }
+        let (api, case) = (format!("{:?}", step.api), label(planned, step));
         for difference in differences {
             // Names of a version's own topics are the same in every version but for the prefix.
             let shown = |text: &str| text.replace(&planned.prefix, "~");
             let path = shown(&difference.path);
-            match KNOWN.iter().position(|known| known.covers(&api, &case, &path)) {
+            match known(planned, step, &difference) {
                 Some(known) => *self.known.entry(known).or_default() += 1,
                 None => {
                     let (ours, kafkas) = (shown(&difference.ours), shown(&difference.kafkas));
@@ -110,6 +106,20 @@ impl Report {
         );
         self.rows.is_empty() && vanished == 0 && never.is_empty() && uncovered.is_empty()
     }
+}
+
+fn label(planned: &Planned, step: &Step) -> String {
+    match step.name.as_str() {
+        "" => planned.case.name.clone(),
+        step => format!("{}/{step}", planned.case.name),
+    }
+}
+
+/// Which of the known differences it is, if any.
+pub fn known(planned: &Planned, step: &Step, difference: &Difference) -> Option<usize> {
+    let (api, case) = (format!("{:?}", step.api), label(planned, step));
+    let path = difference.path.replace(&planned.prefix, "~");
+    KNOWN.iter().position(|known| known.covers(&api, &case, &path))
 }
 
 /// `v0-3,5`.

@@ -9,7 +9,7 @@ use kafka_protocol::messages::ApiKey;
 use crate::case::{Case, Memory, OwnTopic, Step};
 use crate::compare::compare;
 use crate::exchange::{Outcome, Talk, neutral};
-use crate::report::Report;
+use crate::report::{Report, known};
 use crate::setup::Side;
 use crate::tree::Node;
 
@@ -94,7 +94,8 @@ pub fn run(
                 outcomes.push(side.ask(step, version, &body)?);
             }
             let differences = compare(&api, &outcomes[0].node(), &outcomes[1].node());
-            let is_settled = differences.is_empty() && !outcomes.iter().any(is_not_ready);
+            let is_new = |difference| known(planned, step, difference).is_none();
+            let is_settled = !differences.iter().any(is_new) && !outcomes.iter().any(is_not_ready);
             if !step.settles || is_settled || Instant::now() > deadline {
                 break (outcomes, differences);
             }

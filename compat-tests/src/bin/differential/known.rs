@@ -18,6 +18,13 @@ impl Known {
 /// All of them.
 pub const KNOWN: &[Known] = &[
     Known(
+        "CreateTopics",
+        "*",
+        "topics[*].topic_id",
+        "Only validated: Kafka names an id that the topic would have had, ours names none.",
+    ),
+    Known("CreateTopics", "max.message.bytes= 7 ", "*", "Kafka keeps spaces around a number."),
+    Known(
         "ApiVersions",
         "*",
         "api_keys[*]",

@@ -39,6 +39,7 @@ fn deletions() -> Vec<Case> {
             .step("delete again", |m| delete(m.version, &[&m.own("gone")]))
             .step("describe", |m| metadata(&[&m.own("gone")], false))
             .in_version(9)
+            .settles()
             .step("create", |m| create_topics(&m.own("gone"), 3, &[]))
             .in_version(4)
             .step("describe again", |m| metadata(&[&m.own("gone")], false))

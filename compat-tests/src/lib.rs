@@ -9,6 +9,7 @@
 pub mod batches;
 pub mod broker;
 pub mod client;
+pub mod load;
 pub mod requests;
 
 pub use broker::{Broker, BrokerOptions};

@@ -8,11 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use compat_tests::batches::split;
+use compat_tests::load::Cost;
 use compat_tests::requests::{FETCH_VERSION, fetch, only_fetched};
 use compat_tests::{Broker, Connection};
 use protocol::compression::Codec;
 
-use crate::load::{Achieved, Shape, new_topic, send_for};
+use crate::load::{Shape, new_topic, send_for};
 use crate::race::Turn;
 use crate::results::Better;
 use crate::tools::Tools;
@@ -52,7 +53,7 @@ pub fn measure(turn: &mut Turn, tools: &Tools, name: &str) -> Result<(), String>
     Ok(())
 }
 
-fn read_all(broker: &Broker, topic: &str) -> Achieved {
+fn read_all(broker: &Broker, topic: &str) -> Cost {
     let cpu = broker.cpu_time();
     let started = Instant::now();
     let bytes = thread::scope(|scope| {
@@ -68,7 +69,7 @@ fn read_all(broker: &Broker, topic: &str) -> Achieved {
         readers.into_iter().map(|reader| -> u64 { reader.join().expect("a reader ends") }).sum()
     });
     let cpu = broker.cpu_time().saturating_sub(cpu);
-    Achieved { bytes, elapsed: started.elapsed().max(Duration::from_micros(1)), cpu }
+    Cost { bytes, elapsed: started.elapsed().max(Duration::from_micros(1)), cpu }
 }
 
 fn read_partition(connection: &mut Connection, topic: &str, partition: i32) -> u64 {

@@ -2,22 +2,18 @@
 //! request encoded once and sent again and again, so that next to nothing of the machine goes to
 //! the client.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use compat_tests::Broker;
 use compat_tests::batches::{builder, sealed};
 use compat_tests::client::encode_request;
+use compat_tests::load::{Cost, send_until};
 use compat_tests::requests::{PRODUCE_VERSION, produce as request};
-use compat_tests::{Broker, Connection};
-use kafka_protocol::messages::ProduceRequest;
 use protocol::compression::Codec;
-
-/// Requests of one connection that wait for their answers, as clients have it by default.
-const IN_FLIGHT: usize = 5;
 
 /// What is sent.
 #[derive(Debug, Clone, Copy)]
@@ -85,26 +81,6 @@ fn text(length: usize, seed: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a load achieved.
-#[derive(Debug, Clone, Copy)]
-pub struct Achieved {
-    /// Of values.
-    pub bytes: u64,
-    pub elapsed: Duration,
-    /// The broker's.
-    pub cpu: Duration,
-}
-
-impl Achieved {
-    pub fn megabytes_per_second(&self) -> f64 {
-        self.bytes as f64 / 1e6 / self.elapsed.as_secs_f64()
-    }
-
-    pub fn cpu_seconds_per_gigabyte(&self) -> f64 {
-        self.cpu.as_secs_f64() / (self.bytes as f64 / 1e9)
-    }
-}
-
 /// A name for a topic that nobody has used.
 pub fn new_topic() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -112,7 +88,7 @@ pub fn new_topic() -> String {
 }
 
 /// Produces to a new topic for `time`, and deletes it.
-pub fn produce(broker: &Broker, shape: &Shape, time: Duration) -> Achieved {
+pub fn produce(broker: &Broker, shape: &Shape, time: Duration) -> Cost {
     let topic = new_topic();
     let mut connection = broker.connect();
     connection.create_topic(&topic, shape.partitions);
@@ -121,7 +97,7 @@ pub fn produce(broker: &Broker, shape: &Shape, time: Duration) -> Achieved {
     let cpu = broker.cpu_time();
     let started = Instant::now();
     let batches = send_for(broker.address(), &topic, shape, time);
-    let achieved = Achieved {
+    let achieved = Cost {
         bytes: batches * shape.payload_bytes(),
         elapsed: started.elapsed(),
         cpu: broker.cpu_time().saturating_sub(cpu),
@@ -156,30 +132,6 @@ pub fn send_for(address: SocketAddr, topic: &str, shape: &Shape, time: Duration)
             .collect();
         thread::sleep(time);
         stop.store(true, Ordering::Relaxed);
-        senders.into_iter().map(|sender| sender.join().expect("a sender ends")).sum()
+        senders.into_iter().map(|sender| sender.join().expect("a sender ends").1).sum()
     })
-}
-
-fn send_until(address: SocketAddr, mut frames: Vec<Vec<u8>>, stop: &AtomicBool) -> io::Result<u64> {
-    let mut connection = Connection::open(address)?;
-    let (mut sent, mut answered) = (0, 0);
-    loop {
-        while sent - answered < IN_FLIGHT && !stop.load(Ordering::Relaxed) {
-            let turn = sent % frames.len();
-            let frame = &mut frames[turn];
-            // The correlation id stands behind length, key and version.
-            frame[8..12].copy_from_slice(&(sent as i32).to_be_bytes());
-            connection.send_raw(frame)?;
-            sent += 1;
-        }
-        if answered == sent {
-            return Ok(sent as u64);
-        }
-        let (correlation_id, response) = connection.receive::<ProduceRequest>(PRODUCE_VERSION)?;
-        let mut rows = response.responses.iter().flat_map(|topic| &topic.partition_responses);
-        if correlation_id != answered as i32 || rows.any(|row| row.error_code != 0) {
-            return Err(io::Error::other(format!("a produce failed: {response:?}")));
-        }
-        answered += 1;
-    }
 }

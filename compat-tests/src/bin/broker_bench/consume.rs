@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Instant;
 
 use compat_tests::batches::split;
+use compat_tests::load::Cost;
 use compat_tests::requests::{FETCH_VERSION, fetch, only_fetched};
 use compat_tests::{Broker, Connection};
 
@@ -29,11 +30,14 @@ pub fn consume_all(broker: &Broker, topic: &str, partitions: i32) -> Achieved {
             .collect();
         readers.into_iter().map(|reader| reader.join().expect("a reader ends")).collect()
     });
-    Achieved {
+    let cost = Cost {
         bytes: counts.iter().map(|(bytes, _)| bytes).sum(),
-        requests: counts.iter().map(|(_, requests)| requests).sum(),
         elapsed: started.elapsed(),
         cpu: broker.cpu_time().saturating_sub(cpu),
+    };
+    Achieved {
+        cost,
+        requests: counts.iter().map(|(_, requests)| requests).sum(),
         written_bytes: broker.written_bytes().saturating_sub(written),
     }
 }

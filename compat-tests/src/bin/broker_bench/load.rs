@@ -1,22 +1,19 @@
 //! A producing load: connections that keep five requests each in flight, every request encoded
 //! once and sent again and again.
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use compat_tests::Broker;
 use compat_tests::batches::batch;
 use compat_tests::client::encode_request;
+use compat_tests::load::{Cost, send_until};
 use compat_tests::requests::{PRODUCE_VERSION, topic_name};
-use compat_tests::{Broker, Connection};
 use kafka_protocol::messages::ProduceRequest;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 
-/// Requests of one connection that wait for their answers, as clients have it by default.
-const IN_FLIGHT: usize = 5;
 /// Producing connections.
 pub const CONNECTIONS: usize = 4;
 
@@ -76,24 +73,14 @@ impl Shape {
 /// What a load achieved.
 #[derive(Debug, Clone, Copy)]
 pub struct Achieved {
-    pub bytes: u64,
+    pub cost: Cost,
     pub requests: u64,
-    pub elapsed: Duration,
-    pub cpu: Duration,
     pub written_bytes: u64,
 }
 
 impl Achieved {
-    pub fn megabytes_per_second(&self) -> f64 {
-        self.bytes as f64 / 1e6 / self.elapsed.as_secs_f64()
-    }
-
-    pub fn cpu_seconds_per_gigabyte(&self) -> f64 {
-        self.cpu.as_secs_f64() / (self.bytes as f64 / 1e9)
-    }
-
     pub fn written_per_byte(&self) -> f64 {
-        self.written_bytes as f64 / self.bytes as f64
+        self.written_bytes as f64 / self.cost.bytes as f64
     }
 }
 
@@ -114,41 +101,14 @@ pub fn produce_for(broker: &Broker, shape: &Shape, time: Duration) -> Achieved {
         stop.store(true, Ordering::Relaxed);
         senders.into_iter().map(|sender| sender.join().expect("a sender ends")).collect()
     });
-    Achieved {
+    let cost = Cost {
         bytes: counts.iter().map(|(bytes, _)| bytes).sum(),
-        requests: counts.iter().map(|(_, requests)| requests).sum(),
         elapsed: started.elapsed(),
         cpu: broker.cpu_time().saturating_sub(cpu),
+    };
+    Achieved {
+        cost,
+        requests: counts.iter().map(|(_, requests)| requests).sum(),
         written_bytes: broker.written_bytes().saturating_sub(written),
-    }
-}
-
-/// Returns bytes and requests that were acknowledged.
-fn send_until(
-    address: SocketAddr,
-    mut frames: Vec<Vec<u8>>,
-    stop: &AtomicBool,
-) -> io::Result<(u64, u64)> {
-    let mut connection = Connection::open(address)?;
-    let (mut bytes, mut sent, mut answered) = (0, 0, 0);
-    loop {
-        while sent - answered < IN_FLIGHT && !stop.load(Ordering::Relaxed) {
-            let turn = sent % frames.len();
-            let frame = &mut frames[turn];
-            // The correlation id stands behind length, key and version.
-            frame[8..12].copy_from_slice(&(sent as i32).to_be_bytes());
-            connection.send_raw(frame)?;
-            bytes += frame.len() as u64;
-            sent += 1;
-        }
-        if answered == sent {
-            return Ok((bytes, sent as u64));
-        }
-        let (correlation_id, response) = connection.receive::<ProduceRequest>(PRODUCE_VERSION)?;
-        let mut rows = response.responses.iter().flat_map(|topic| &topic.partition_responses);
-        if correlation_id != answered as i32 || rows.any(|row| row.error_code != 0) {
-            return Err(io::Error::other(format!("a produce failed: {response:?}")));
-        }
-        answered += 1;
     }
 }

@@ -30,8 +30,8 @@ pub fn run(settings: &Settings) {
         table.row(vec![
             partitions.to_string(),
             format!("{:.2} s", created.as_secs_f64()),
-            format!("{:.1}", produced.megabytes_per_second()),
-            format!("{:.2}", produced.cpu_seconds_per_gigabyte()),
+            format!("{:.1}", produced.cost.megabytes_per_second()),
+            format!("{:.2}", produced.cost.cpu_seconds_per_gigabyte()),
             format!("{} MiB", before >> 20),
             format!("{} MiB", subject.broker.rss_bytes() >> 20),
         ]);

@@ -45,12 +45,12 @@ pub fn run(settings: &Settings) {
             table.row(vec![
                 name.to_owned(),
                 if synced { "on" } else { "off" }.to_owned(),
-                format!("{:.1}", produced.megabytes_per_second()),
-                format!("{:.0}", produced.requests as f64 / produced.elapsed.as_secs_f64()),
-                format!("{:.2}", produced.cpu_seconds_per_gigabyte()),
+                format!("{:.1}", produced.cost.megabytes_per_second()),
+                format!("{:.0}", produced.requests as f64 / produced.cost.elapsed.as_secs_f64()),
+                format!("{:.2}", produced.cost.cpu_seconds_per_gigabyte()),
                 format!("{:.2}", produced.written_per_byte()),
-                format!("{:.0}", consumed.megabytes_per_second()),
-                format!("{:.2}", consumed.cpu_seconds_per_gigabyte()),
+                format!("{:.0}", consumed.cost.megabytes_per_second()),
+                format!("{:.2}", consumed.cost.cpu_seconds_per_gigabyte()),
             ]);
         }
     }

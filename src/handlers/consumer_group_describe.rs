@@ -60,11 +60,14 @@ pub async fn handle(
 }
 
 fn row(group: DescribedConsumerGroup, version: i16, operations: i32) -> DescribedGroup {
-    let operations = if group.error.is_none() { operations } else { operations::NOT_ASKED };
+    if !group.error.is_none() {
+        return DescribedGroup::default()
+            .with_error_code(group.error.code())
+            .with_error_message(group.error_message.as_deref().map(text))
+            .with_group_id(wire_group_id(&group.group_id));
+    }
     let members = group.members.into_iter().map(|row| member(row, version));
     DescribedGroup::default()
-        .with_error_code(group.error.code())
-        .with_error_message(group.error_message.as_deref().map(text))
         .with_group_id(wire_group_id(&group.group_id))
         .with_group_state(text(group.state.name()))
         .with_group_epoch(group.group_epoch)

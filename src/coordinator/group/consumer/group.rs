@@ -54,9 +54,13 @@ impl<'a> Draft<'a> {
     }
 }
 
+/// The epoch of a group that has not been written down (Kafka: `ModernGroup`): a member that is
+/// told 0 would take it for the epoch with which it joins.
+const FIRST_EPOCH: i32 = 1;
+
 impl HardConsumerGroup {
     pub(crate) fn epoch(&self) -> i32 {
-        self.metadata.as_ref().map_or(0, |metadata| metadata.epoch)
+        self.metadata.as_ref().map_or(FIRST_EPOCH, |metadata| metadata.epoch)
     }
 
     pub(crate) fn target_epoch(&self) -> i32 {

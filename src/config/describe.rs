@@ -100,10 +100,10 @@ fn topic_entry(
     image: &MetadataImage,
     broker: &BrokerConfig,
 ) -> Entry {
-    let mut synonyms: Vec<Synonym> =
-        row.synonyms.iter().flat_map(|key| broker_values(key, image, broker)).collect();
-    // Sources go before keys: what was set while running counts before what was given at start.
-    synonyms.sort_by_key(|synonym| synonym.source.code());
+    let mut synonyms = match row.synonyms.first() {
+        Some(first) => counted(first, row.synonyms, image, broker),
+        None => Vec::new(),
+    };
     let inherited = || topic::inherited(row, |key| broker.effective(image, key).map(str::to_owned));
     let value = own.get(row.name).cloned().or_else(inherited);
     if own.contains_key(row.name) {
@@ -120,14 +120,7 @@ pub fn broker_entries(image: &MetadataImage, broker: &BrokerConfig) -> Vec<Entry
 }
 
 fn broker_entry(row: &'static Definition, image: &MetadataImage, broker: &BrokerConfig) -> Entry {
-    let mut synonyms: Vec<Synonym> = broker_synonyms(row.name)
-        .iter()
-        .flat_map(|key| broker_values(key, image, broker))
-        .collect();
-    synonyms.sort_by_key(|synonym| synonym.source.code());
-    // A value given in another unit is not this key's: it stays behind the key's own values.
-    let own = synonyms.iter().position(|synonym| synonym.name == row.name);
-    synonyms.drain(..own.unwrap_or(synonyms.len()));
+    let synonyms = counted(row.name, broker_synonyms(row.name), image, broker);
     let source = synonyms.first().map_or(Source::Default, |synonym| synonym.source);
     let shown = |value: &str| (!row.is_sensitive()).then(|| value.to_owned());
     Entry {
@@ -153,6 +146,23 @@ pub fn cluster_entries(image: &MetadataImage) -> Vec<Entry> {
             Some(Entry { definition, value, source, read_only, synonyms: vec![synonym] })
         })
         .collect()
+}
+
+/// The values of a key and its other spellings, from the first that is the key's own on (Kafka:
+/// `ConfigHelper.configSynonyms`): one given in another unit only counts behind it.
+fn counted(
+    name: &str,
+    spellings: &[&'static str],
+    image: &MetadataImage,
+    broker: &BrokerConfig,
+) -> Vec<Synonym> {
+    let mut values: Vec<Synonym> =
+        spellings.iter().flat_map(|key| broker_values(key, image, broker)).collect();
+    // Sources go before keys: what was set while running counts before what was given at start.
+    values.sort_by_key(|value| value.source.code());
+    let own = values.iter().position(|value| value.name == name);
+    values.drain(..own.unwrap_or(values.len()));
+    values
 }
 
 /// Keys of the broker that say the same in several units; the first that has a value counts.

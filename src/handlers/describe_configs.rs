@@ -80,8 +80,9 @@ fn describe(
         Some(ResourceType::ClientMetrics | ResourceType::Group) => Vec::new(),
         None => return Err(ResourceType::unknown(resource.resource_type)),
     };
+    // Kafka reads an empty list of keys as it reads none: all of them.
+    let keys = resource.configuration_keys.as_ref().filter(|keys| !keys.is_empty());
     let wanted = |entry: &&Entry| {
-        let keys = resource.configuration_keys.as_ref();
         keys.is_none_or(|keys| keys.iter().any(|key| key.as_str() == entry.definition.name))
     };
     Ok(entries.iter().filter(wanted).map(|entry| row(entry, request)).collect())

@@ -89,6 +89,11 @@ fn another_unit_does_not_make_a_key_static() {
     let shown = broker_entries(&MetadataImage::default(), &broker(&["log.retention.hours=2"]));
     let ms = entry(shown, "log.retention.ms");
     assert_eq!((ms.value, ms.source, ms.synonyms), (None, Source::Default, vec![]));
+    let image = MetadataImage::default();
+    let topics = topic_entries(&configs(&[]), &image, &broker(&["log.retention.hours=2"]));
+    let inherited = entry(topics, "retention.ms");
+    assert_eq!((inherited.source, inherited.synonyms), (Source::Default, vec![]));
+    assert_eq!(inherited.value.as_deref(), Some("7200000"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use compat_tests::requests::{FETCH_VERSION, fetch, only_fetched};
 use compat_tests::{Broker, Connection};
 use protocol::compression::Codec;
 
+use crate::ballast;
 use crate::load::{Shape, new_topic, send_for};
 use crate::race::Turn;
 use crate::results::Better;
@@ -37,6 +38,7 @@ pub fn measure(turn: &mut Turn, tools: &Tools, name: &str) -> Result<(), String>
     let topic = new_topic();
     let mut connection = turn.broker.connect();
     connection.create_topic(&topic, BACKLOG.partitions);
+    ballast::make_room();
     let batches = send_for(turn.broker.address(), &topic, &BACKLOG, turn.settings.each * 2);
     for (state, cold) in [("warm", false), ("dropped from memory", true)] {
         if cold {

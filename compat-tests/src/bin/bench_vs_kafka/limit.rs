@@ -14,11 +14,10 @@ use kafka_protocol::messages::produce_response::{PartitionProduceResponse, Topic
 use kafka_protocol::messages::{ProduceResponse, ResponseHeader};
 use kafka_protocol::protocol::{Encodable, HeaderVersion};
 
-use crate::Settings;
 use crate::load::send_for;
-use crate::plan;
 use crate::race::Durability;
 use crate::results::{Better, Key, Results};
+use crate::{Settings, ballast, plan};
 
 /// What is measured: the shapes in which only the size of the batches differs.
 const NAMES: [&str; 2] = ["16 KB batches", "1 MB batches"];
@@ -31,6 +30,7 @@ pub fn measure(settings: &Settings, results: &mut Results) -> Result<(), String>
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let file = tempfile::tempfile().map_err(|error| error.to_string())?;
         let connections = shape.producers;
+        ballast::make_room();
         let server = thread::spawn(move || serve(&listener, file, connections));
         let started = Instant::now();
         let batches = send_for(address, "limit", shape, settings.each);

@@ -15,6 +15,8 @@ use compat_tests::load::{Cost, send_until};
 use compat_tests::requests::{PRODUCE_VERSION, produce as request};
 use protocol::compression::Codec;
 
+use crate::ballast;
+
 /// What is sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
@@ -92,6 +94,7 @@ pub fn produce(broker: &Broker, shape: &Shape, time: Duration) -> Cost {
     let topic = new_topic();
     let mut connection = broker.connect();
     connection.create_topic(&topic, shape.partitions);
+    ballast::make_room();
     // The first batches open files and groups.
     send_for(broker.address(), &topic, shape, time / 5);
     let cpu = broker.cpu_time();

@@ -11,6 +11,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
 
+mod ballast;
 mod consume;
 mod footprint;
 mod latency;

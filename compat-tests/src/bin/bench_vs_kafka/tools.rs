@@ -5,10 +5,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::Settings;
 use crate::load::new_topic;
 use crate::race::{Turn, output_of};
 use crate::results::Better;
+use crate::{Settings, ballast};
 
 /// A load of librdkafka.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +66,7 @@ impl Tools {
         for (name, shape) in shapes {
             let topic = new_topic();
             turn.broker.connect().create_topic(&topic, shape.partitions);
+            ballast::make_room();
             let cpu = turn.broker.cpu_time();
             let line = output_of(
                 Command::new(program)
@@ -118,6 +119,7 @@ impl Tools {
         for (name, test) in tests {
             let topic = new_topic();
             turn.broker.connect().create_topic(&topic, PERF_TEST_PARTITIONS);
+            ballast::make_room();
             let records = if turn.settings.quick { test.records / 20 } else { test.records };
             let cpu = turn.broker.cpu_time();
             let text = output_of(

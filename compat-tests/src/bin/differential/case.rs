@@ -78,8 +78,8 @@ impl Memory {
     }
 }
 
-type Build = Box<dyn Fn(&Memory, i16) -> io::Result<Bytes>>;
-type Learn = Box<dyn Fn(Bytes, i16, &mut Memory)>;
+type Build = Box<dyn Fn(&Memory, i16) -> io::Result<Bytes> + Send + Sync>;
+type Learn = Box<dyn Fn(Bytes, i16, &mut Memory) + Send + Sync>;
 
 /// One request of a case.
 pub struct Step {
@@ -97,6 +97,8 @@ pub struct Step {
     pub silent: bool,
     /// Asked again, for a while, until both brokers are ready and answer alike.
     pub settles: bool,
+    /// Of the topics or groups in the answer only fixtures and this case's are looked at.
+    pub only_own: bool,
 }
 
 /// Requests for one connection, repeated for every version of an API.
@@ -111,6 +113,8 @@ pub struct Case {
     pub topics: Vec<OwnTopic>,
     /// Each version has its topics for itself. Else the versions share them, one after another.
     pub fresh: bool,
+    /// It runs when no other case does: what it asks about is not its own.
+    pub alone: bool,
     /// The requests.
     pub steps: Vec<Step>,
 }
@@ -130,12 +134,19 @@ impl Case {
     /// A case about an API.
     pub fn new(api: ApiKey, name: impl Into<String>) -> Case {
         let (topics, steps) = (Vec::new(), Vec::new());
-        Case { name: name.into(), api, versions: 0..=i16::MAX, topics, fresh: false, steps }
+        let versions = 0..=i16::MAX;
+        Case { name: name.into(), api, versions, topics, fresh: false, alone: false, steps }
     }
 
     /// The case changes its topics so that a second version would find them otherwise.
     pub fn fresh(mut self) -> Case {
         self.fresh = true;
+        self
+    }
+
+    /// What it asks about is not its own.
+    pub fn alone(mut self) -> Case {
+        self.alone = true;
         self
     }
 
@@ -162,12 +173,16 @@ impl Case {
     }
 
     /// Asks, in the version of the case when it is about this API.
-    pub fn ask<R: Request>(self, build: impl Fn(&Memory) -> R + 'static) -> Case {
+    pub fn ask<R: Request>(self, build: impl Fn(&Memory) -> R + Send + Sync + 'static) -> Case {
         self.step("", build)
     }
 
     /// The same, with a name among several steps.
-    pub fn step<R: Request>(mut self, name: &str, build: impl Fn(&Memory) -> R + 'static) -> Case {
+    pub fn step<R: Request>(
+        mut self,
+        name: &str,
+        build: impl Fn(&Memory) -> R + Send + Sync + 'static,
+    ) -> Case {
         let encode = move |memory: &Memory, version| {
             let mut body = BytesMut::new();
             build(memory).encode(&mut body, version).map_err(io::Error::other)?;
@@ -178,7 +193,11 @@ impl Case {
     }
 
     /// Asks with a body of bytes.
-    pub fn bytes(mut self, name: &str, build: impl Fn(&Memory, i16) -> Bytes + 'static) -> Case {
+    pub fn bytes(
+        mut self,
+        name: &str,
+        build: impl Fn(&Memory, i16) -> Bytes + Send + Sync + 'static,
+    ) -> Case {
         let encode = move |memory: &Memory, version| Ok(build(memory, version));
         self.steps.push(Step::new(name, self.api, Box::new(encode)));
         self
@@ -212,8 +231,17 @@ impl Case {
         self
     }
 
+    /// The last step lists topics or groups, among which there are those of other cases.
+    pub fn only_own(mut self) -> Case {
+        self.last().only_own = true;
+        self
+    }
+
     /// Takes from the last step's answer, one to an `R`, what later steps need.
-    pub fn learn<R: Request>(mut self, take: impl Fn(&R::Response, &mut Memory) + 'static) -> Case {
+    pub fn learn<R: Request>(
+        mut self,
+        take: impl Fn(&R::Response, &mut Memory) + Send + Sync + 'static,
+    ) -> Case {
         let decode = move |mut body: Bytes, version: i16, memory: &mut Memory| {
             if let Ok(response) = R::Response::decode(&mut body, version) {
                 take(&response, memory);
@@ -226,8 +254,16 @@ impl Case {
 
 impl Step {
     fn new(name: &str, api: ApiKey, build: Build) -> Step {
-        let name = name.to_owned();
-        Step { name, api, version: None, build, learn: None, silent: false, settles: false }
+        Step {
+            name: name.to_owned(),
+            api,
+            version: None,
+            build,
+            learn: None,
+            silent: false,
+            settles: false,
+            only_own: false,
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub const KNOWN: &[Known] = &[
     Known(
         "ApiVersions",
         "*",
-        "api_keys[*]",
+        "api_keys[*",
         "What is served is told by docs/COMPATIBILITY.md; versions above those that the \
          crate kafka-protocol can decode are not.",
     ),
@@ -35,10 +35,9 @@ pub const KNOWN: &[Known] = &[
         "ApiVersions",
         "*",
         "*_features*",
-        "No feature is announced: those of Kafka gate formats of its metadata log, and \
-         protocols that have to be built first.",
+        "Kafka's other features gate formats of its metadata log, and protocols that have to be \
+         built first.",
     ),
-    Known("ApiVersions", "*", "finalized_features_epoch", "The same."),
     Known(
         "CreateTopics",
         "*",
@@ -78,6 +77,8 @@ pub const KNOWN: &[Known] = &[
         "*",
         "Unknown broker keys, which Kafka keeps for plugins, are refused.",
     ),
+    Known("DescribeConfigs", "a group", "results[32*", "Groups have no configs yet."),
+    Known("DescribeConfigs", "client metrics", "results[16*", "Clients push no metrics (KIP-714)."),
     Known("IncrementalAlterConfigs", "an unknown group config", "*", "Groups have no configs yet."),
     Known(
         "AlterConfigs",
@@ -226,5 +227,31 @@ pub const KNOWN: &[Known] = &[
         "the broker, all",
         "*configs[replica.alter.log.dirs.io.max.bytes.per.second]",
         "Kafka takes it and does not show it.",
+    ),
+    Known(
+        "DescribeConfigs",
+        "the broker, all",
+        "*configs[*replication.throttled.rate]",
+        "The same.",
+    ),
+    Known("DescribeConfigs", "the broker, all", "*configs[super.users]", "The same."),
+    Known(
+        "DescribeConfigs",
+        "the broker, all",
+        "*configs[allow.everyone.if.no.acl.found]",
+        "The same.",
+    ),
+    Known(
+        "OffsetCommit",
+        "one partition twice/commit",
+        "topics[*",
+        "A topic in two rows: Kafka answers with two, ours with one that has both partitions.",
+    ),
+    Known("OffsetCommit", "metadata too long/commit", "topics[*", "The same."),
+    Known(
+        "ConsumerGroupHeartbeat",
+        "a regular expression",
+        "assignment.topic_partitions[0]",
+        "Kafka reads the expression beside the heartbeats and assigns with a later one.",
     ),
 ];

@@ -23,7 +23,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use parking_lot::Mutex;
+
 use crate::report::Report;
+use crate::run::Race;
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -80,10 +83,10 @@ fn differ() -> Result<bool, String> {
     ours.fill(&planned).map_err(|error| format!("Highwater: {error}"))?;
     kafka.fill(&planned).map_err(|error| format!("Apache Kafka: {error}"))?;
     eprintln!("both are filled after {:.1} s", started.elapsed().as_secs_f64());
-    let mut report = Report::new(settings.only.is_empty());
-    for planned in &planned {
-        run::run(planned, &ours, &kafka, &mut report, settings.verbose)?;
-    }
+    let report = Mutex::new(Report::new(settings.only.is_empty()));
+    let verbose = settings.verbose;
+    Race { ours: &ours, kafka: &kafka, report: &report, verbose }.run_all(&planned)?;
+    let mut report = report.into_inner();
     report.apis_without_a_case(&ours.versions, &cases);
     let alike = report.print();
     eprintln!("{:.1} s in all", started.elapsed().as_secs_f64());

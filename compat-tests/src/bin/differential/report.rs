@@ -1,6 +1,7 @@
 //! What differed, told once for all versions in which it did.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use crate::case::{Case, Step, api_key};
 use crate::compare::Difference;
@@ -13,6 +14,9 @@ const SHOWN_CHARS: usize = 300;
 /// One difference: API of the step, case and step, path, both values.
 type Row = (String, String, String, String, String);
 
+/// How many of the slowest cases are told.
+const SLOWEST: usize = 10;
+
 /// The differences of a run.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -23,6 +27,7 @@ pub struct Report {
     ran: BTreeSet<String>,
     not_in_version: BTreeSet<String>,
     without_case: Vec<String>,
+    took: Vec<(Duration, String)>,
 }
 
 impl Report {
@@ -34,6 +39,11 @@ impl Report {
     /// A version of a case that cannot be asked.
     pub fn not_in_version(&mut self, case: &Case) {
         self.not_in_version.insert(title(case));
+    }
+
+    /// How long a case took in all versions.
+    pub fn took(&mut self, case: &Case, time: Duration) {
+        self.took.push((time, title(case)));
     }
 
     /// What differed in one step.
@@ -69,7 +79,11 @@ impl Report {
     }
 
     /// Prints everything; whether nothing is wrong.
-    pub fn print(&self) -> bool {
+    pub fn print(&mut self) -> bool {
+        self.took.sort_unstable_by(|a, b| b.cmp(a));
+        for (time, case) in self.took.iter().take(SLOWEST) {
+            eprintln!("{:6.1} s  {case}", time.as_secs_f64());
+        }
         for ((api, case, path, ours, kafkas), versions) in &self.rows {
             println!("DIFFERENT  {case} | {api} {} | {path}", spans(versions));
             println!("    Highwater: {}", cut(ours));

@@ -1,10 +1,12 @@
 //! Runs cases: which versions, which requests, and what becomes of the answers.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kafka_protocol::messages::ApiKey;
+use parking_lot::Mutex;
 
 use crate::case::{Case, Memory, OwnTopic, Step};
 use crate::compare::compare;
@@ -15,6 +17,23 @@ use crate::tree::Node;
 
 /// How long a step that settles may take until both answers are alike and without those errors.
 const SETTLED_WITHIN: Duration = Duration::from_secs(5);
+/// How long answers that are alike may go on saying that a broker is not ready: some cases expect
+/// one of those errors in the end.
+const READY_WITHIN: Duration = Duration::from_secs(1);
+/// Cases that run at a time: most of a run is waiting.
+const AT_A_TIME: usize = 8;
+/// APIs that tell or change something of the whole broker: one case after another, at the end.
+const OF_THE_WHOLE_BROKER: [ApiKey; 9] = [
+    ApiKey::ApiVersions,
+    ApiKey::Metadata,
+    ApiKey::DescribeCluster,
+    ApiKey::DescribeTopicPartitions,
+    ApiKey::DescribeLogDirs,
+    ApiKey::DescribeConfigs,
+    ApiKey::AlterConfigs,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::ListGroups,
+];
 /// Errors of a broker that is not ready yet.
 const NOT_READY: [i64; 5] = [5, 6, 14, 15, 16];
 
@@ -65,53 +84,106 @@ fn common(api: ApiKey, ours: &Side, kafka: &Side) -> Option<(i16, i16)> {
     Some((ours.0.max(kafka.0).max(known.min), ours.1.min(kafka.1).min(known.max)))
 }
 
-/// Asks both brokers and reports what differs.
-pub fn run(
-    planned: &Planned,
-    ours: &Side,
-    kafka: &Side,
-    report: &mut Report,
-    verbose: bool,
-) -> Result<(), String> {
-    let mut sides = [Asked::new(ours, planned)?, Asked::new(kafka, planned)?];
-    for step in &planned.case.steps {
-        let version = match step.version {
-            Some(version) => version,
-            None if step.api == planned.case.api => planned.version,
-            None => common(step.api, ours, kafka).map_or(0, |(_, max)| max),
-        };
+/// Both brokers, and where it is told how they differ.
+pub struct Race<'a> {
+    pub ours: &'a Side,
+    pub kafka: &'a Side,
+    pub report: &'a Mutex<Report>,
+    pub verbose: bool,
+}
+
+impl Race<'_> {
+    /// Runs all cases, the versions of each one after another.
+    pub fn run_all(&self, planned: &[Planned]) -> Result<(), String> {
+        let (last, apart): (Vec<_>, Vec<_>) = planned
+            .chunk_by(|a, b| a.number == b.number)
+            .partition(|versions| is_alone(versions[0].case));
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let work = || -> Result<(), String> {
+                while let Some(versions) = apart.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    self.run_versions(versions)?;
+                }
+                Ok(())
+            };
+            let workers: Vec<_> = (0..AT_A_TIME).map(|_| scope.spawn(work)).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().map_err(|_| "a case panicked".to_owned())?)
+        })?;
+        last.into_iter().try_for_each(|versions| self.run_versions(versions))
+    }
+
+    fn run_versions(&self, versions: &[Planned]) -> Result<(), String> {
+        let started = Instant::now();
+        versions.iter().try_for_each(|planned| self.run(planned))?;
+        self.report.lock().took(versions[0].case, started.elapsed());
+        Ok(())
+    }
+
+    /// Asks both brokers and reports what differs.
+    fn run(&self, planned: &Planned) -> Result<(), String> {
+        let mut sides = [Asked::new(self.ours, planned)?, Asked::new(self.kafka, planned)?];
+        for step in &planned.case.steps {
+            if !self.run_step(planned, step, &mut sides)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the case goes on after the step.
+    fn run_step(
+        &self,
+        planned: &Planned,
+        step: &Step,
+        sides: &mut [Asked; 2],
+    ) -> Result<bool, String> {
+        let version = self.version_of(planned, step);
         let api = format!("{:?}", step.api);
-        let deadline = Instant::now() + SETTLED_WITHIN;
+        let asked_at = Instant::now();
         let (outcomes, differences) = loop {
             let mut outcomes = Vec::new();
-            for side in &mut sides {
+            for side in &mut *sides {
                 side.memory.asked_version = version;
                 let Ok(body) = (step.build)(&side.memory, version) else {
                     // The version has no field for what the case asks.
-                    report.not_in_version(planned.case);
-                    return Ok(());
+                    self.report.lock().not_in_version(planned.case);
+                    return Ok(false);
                 };
                 outcomes.push(side.ask(step, version, &body)?);
             }
             let differences = compare(&api, &outcomes[0].node(), &outcomes[1].node());
-            let is_new = |difference| known(planned, step, difference).is_none();
-            let is_settled = !differences.iter().any(is_new) && !outcomes.iter().any(is_not_ready);
-            if !step.settles || is_settled || Instant::now() > deadline {
+            let is_alike = !differences.iter().any(|d| known(planned, step, d).is_none());
+            let waited = asked_at.elapsed();
+            let is_settled =
+                is_alike && (waited > READY_WITHIN || !outcomes.iter().any(is_not_ready));
+            if !step.settles || is_settled || waited > SETTLED_WITHIN {
                 break (outcomes, differences);
             }
             thread::sleep(Duration::from_millis(10));
         };
-        if verbose {
-            println!("{} {} v{version}", title(planned.case), step.name);
-            println!("  Highwater {}", outcomes[0].node());
-            println!("  Kafka     {}", outcomes[1].node());
+        if self.verbose {
+            println!(
+                "{} {} v{version}\n  Highwater {}\n  Kafka     {}",
+                title(planned.case),
+                step.name,
+                outcomes[0].node(),
+                outcomes[1].node()
+            );
         }
-        report.add(planned, step, differences);
-        if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Closed | Outcome::Nothing)) {
-            break;
+        self.report.lock().add(planned, step, differences);
+        let is_over = |outcome: &Outcome| matches!(outcome, Outcome::Closed | Outcome::Nothing);
+        Ok(!outcomes.iter().any(is_over))
+    }
+
+    fn version_of(&self, planned: &Planned, step: &Step) -> i16 {
+        match step.version {
+            Some(version) => version,
+            None if step.api == planned.case.api => planned.version,
+            None => common(step.api, self.ours, self.kafka).map_or(0, |(_, max)| max),
         }
     }
-    Ok(())
 }
 
 /// A broker in the middle of a case.
@@ -141,10 +213,30 @@ impl Asked {
             if let Some(learn) = &step.learn {
                 learn(answer, version, &mut self.memory);
             }
+            if step.only_own {
+                keep_own(node, &self.memory.prefix);
+            }
             neutral(node, &self.memory);
         }
         Ok(outcome)
     }
+}
+
+/// Drops topics and groups of other cases, which run at the same time or did something else.
+fn keep_own(answer: &mut Node, prefix: &str) {
+    let Node::Fields(fields) = answer else { return };
+    for (name, value) in fields {
+        if let ("groups" | "topics", Node::List(rows)) = (name.as_str(), value) {
+            rows.retain(|row| {
+                let row = row.to_string();
+                row.contains(prefix) || row.contains("fixture-")
+            });
+        }
+    }
+}
+
+fn is_alone(case: &Case) -> bool {
+    case.alone || OF_THE_WHOLE_BROKER.contains(&case.api)
 }
 
 fn is_not_ready(outcome: &Outcome) -> bool {

@@ -113,6 +113,7 @@ fn life(api: ApiKey) -> Case {
         .step("fetch", |m| offsets(m, &m.own("g"), Some(&[(NUMBERS, &[0, 1])])))
         .step("describe", |m| describe(&[&m.own("g")]))
         .step("list", |_| ListGroupsRequest::default())
+        .only_own()
         .step("delete", |m| delete(&[&m.own("g")]))
         .step("delete offsets", |m| delete_offsets(&m.own("g"), &[(NUMBERS, &[0])]))
         .step("leave of a stranger", |m| leave(m, &m.own("g"), &["stranger"]))

@@ -5,6 +5,7 @@ use crate::case::Case;
 mod api_versions;
 mod cluster;
 mod configs;
+mod consumer_groups;
 mod coordinators;
 mod fetch;
 mod groups;
@@ -32,6 +33,7 @@ pub fn all() -> Vec<Case> {
         fetch::cases(),
         coordinators::cases(),
         groups::cases(),
+        consumer_groups::cases(),
     ]
     .into_iter()
     .flatten()

@@ -39,7 +39,7 @@ pub fn own(memory: &Memory, records: Bytes) -> ProduceRequest {
 }
 
 /// One batch for a topic of its own, whose log is shown afterwards.
-pub fn written(name: &str, records: impl Fn() -> Bytes + 'static) -> Case {
+pub fn written(name: &str, records: impl Fn() -> Bytes + Send + Sync + 'static) -> Case {
     Case::new(ApiKey::Produce, name)
         .topic("own", 1)
         .step("produce", move |m| own(m, records()))
@@ -256,7 +256,7 @@ fn contents() -> Vec<Case> {
 fn with_config(
     name: &str,
     configs: &'static [(&'static str, &'static str)],
-    records: impl Fn() -> Bytes + 'static,
+    records: impl Fn() -> Bytes + Send + Sync + 'static,
 ) -> Case {
     let mut case = written(name, records);
     case.topics[0].configs = configs;

@@ -28,8 +28,10 @@ fn producer_ids() -> Vec<Case> {
         Case::new(Api, "with an id and an epoch").versions(3..=5).ask(|_| init(7, 3)).settles(),
         Case::new(Api, "with an id and no epoch").versions(3..=5).ask(|_| init(7, -1)),
         Case::new(Api, "with an epoch and no id").versions(3..=5).ask(|_| init(-1, 3)),
-        Case::new(Api, "with a negative id").versions(3..=5).ask(|_| init(-7, 3)),
-        Case::new(Api, "without a timeout").ask(|_| init(-1, -1).with_transaction_timeout_ms(0)),
+        Case::new(Api, "with a negative id").versions(3..=5).ask(|_| init(-7, 3)).settles(),
+        Case::new(Api, "without a timeout")
+            .ask(|_| init(-1, -1).with_transaction_timeout_ms(0))
+            .settles(),
         Case::new(Api, "an empty transactional id").ask(|_| init_transactional("")),
         Case::new(Api, "a transactional id with a negative timeout")
             .ask(|_| init_transactional("t").with_transaction_timeout_ms(-1))

@@ -30,12 +30,12 @@ fn request(topics: Vec<CreatableTopic>) -> CreateTopicsRequest {
 }
 
 /// One refused topic.
-fn refused(name: &str, topic: impl Fn(&Memory) -> CreatableTopic + 'static) -> Case {
+fn refused(name: &str, topic: impl Fn(&Memory) -> CreatableTopic + Send + Sync + 'static) -> Case {
     Case::new(ApiKey::CreateTopics, name).ask(move |m| request(vec![topic(m)]))
 }
 
 /// A topic and its configs, and what Metadata says of it afterwards.
-fn created(name: &str, topic: impl Fn(&Memory) -> CreatableTopic + 'static) -> Case {
+fn created(name: &str, topic: impl Fn(&Memory) -> CreatableTopic + Send + Sync + 'static) -> Case {
     Case::new(ApiKey::CreateTopics, name)
         .step("create", move |m| request(vec![topic(m)]))
         .step("describe", |m| metadata(&[&m.own("new")], false))

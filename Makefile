@@ -94,12 +94,14 @@ deny: ## Licences, duplicates and sources of the dependencies.
 	@command -v cargo-deny >/dev/null || { echo "first: cargo install --locked cargo-deny"; exit 1; }
 	$(CARGO) deny --offline check bans licenses sources
 
-ci: ## What .ci/run runs: check, integration, crash loops, simulation, short compat run.
+ci: ## What .ci/run runs: check, tests, crash loops, simulation, short forms of what compares.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	LOOPS=$(or $(LOOPS),10) $(CARGO) test $(WORKSPACE)
 	@$(MAKE) sim
 	SHORT=1 compat-tests/run.sh
+	SHORT=1 compat-tests/suites/run.sh
+	@$(MAKE) differential
 	@$(MAKE) bench-smoke
 
 clean: ## Remove what was built.

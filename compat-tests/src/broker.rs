@@ -158,6 +158,10 @@ pub fn is_kafka() -> bool {
     std::env::var("BROKER").is_ok_and(|broker| broker == "kafka")
 }
 
+fn explained(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} cannot be started: {error}"))
+}
+
 impl Broker {
     /// Starts it and waits until it takes connections.
     ///
@@ -165,25 +169,45 @@ impl Broker {
     /// When it does not start: the panic shows its log.
     #[must_use]
     pub fn start(options: BrokerOptions) -> Broker {
-        let process = if options.kafka {
-            Process::Kafka(start_kafka(&options).expect("Apache Kafka can be started"))
-        } else {
-            let mut command = options.command().expect("the broker's log can be written");
-            Process::Child(command.spawn().expect("the broker's binary can be run"))
-        };
-        let mut broker = Broker { options, process };
-        broker.wait_until_ready();
-        broker
+        Broker::try_start(options).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn wait_until_ready(&mut self) {
+    /// The same, for a program that has to end with a sentence.
+    ///
+    /// # Errors
+    /// That it did not start, and what it has logged.
+    pub fn try_start(options: BrokerOptions) -> io::Result<Broker> {
+        let process = if options.kafka {
+            let pid = start_kafka(&options).map_err(|error| explained("Apache Kafka", &error))?;
+            Process::Kafka(pid)
+        } else {
+            let mut command = options.command()?;
+            let binary = options.binary.display().to_string();
+            Process::Child(command.spawn().map_err(|error| explained(&binary, &error))?)
+        };
+        let mut broker = Broker { options, process };
+        broker.wait_until_ready()?;
+        Ok(broker)
+    }
+
+    fn wait_until_ready(&mut self) -> io::Result<()> {
         let within = if self.options.kafka { JVM_READY_WITHIN } else { READY_WITHIN };
         let deadline = Instant::now() + within;
         while TcpStream::connect(self.address()).is_err() {
-            assert!(self.is_running(), "the broker stopped at once:\n{}", self.log());
-            assert!(Instant::now() < deadline, "the broker does not listen:\n{}", self.log());
+            if !self.is_running() {
+                let log = self.log();
+                return Err(io::Error::other(format!("the broker did not start: {}", log.trim())));
+            }
+            if Instant::now() > deadline {
+                let log = self.log();
+                return Err(io::Error::other(format!(
+                    "the broker does not listen: {}",
+                    log.trim()
+                )));
+            }
             thread::sleep(POLL_EVERY);
         }
+        Ok(())
     }
 
     /// Whether the process is there.

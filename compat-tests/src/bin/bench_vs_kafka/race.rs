@@ -72,7 +72,7 @@ pub fn turn(
     let dir = TempDir::new().map_err(|error| error.to_string())?;
     let options = options(settings, who, durability, dir.path());
     let started = Instant::now();
-    let broker = Broker::start(options);
+    let broker = Broker::try_start(options).map_err(|error| error.to_string())?;
     let (binary, data) = (dir.path().to_owned(), broker.options().data_dir());
     let mut turn = Turn { settings, who, broker: &broker, dir: &data, results };
     footprint::start_up(&mut turn, started, durability);

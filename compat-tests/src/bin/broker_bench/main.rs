@@ -65,7 +65,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// A broker on an empty directory. `synced`: acks=all waits for the disk.
+    /// A broker on an empty directory. `synced`: acks=all waits for the disk. One that does not
+    /// start ends the bench.
     fn start(&self, synced: bool) -> Subject {
         let dir = TempDir::new().expect("a temporary directory can be made");
         let options = BrokerOptions::new(&self.binary, dir.path());
@@ -75,7 +76,14 @@ impl Settings {
             (true, true) => options.with("log.flush.interval.messages", "1"),
             (true, false) => options,
         };
-        Subject { broker: Broker::start(options), _dir: dir }
+        match Broker::try_start(options) {
+            Ok(broker) => Subject { broker, _dir: dir },
+            Err(error) => {
+                drop(dir);
+                eprintln!("broker-bench: {error}");
+                std::process::exit(1);
+            }
+        }
     }
 
     fn wants(&self, name: &str) -> bool {

@@ -254,4 +254,5 @@ pub const KNOWN: &[Known] = &[
         "assignment.topic_partitions[0]",
         "Kafka reads the expression beside the heartbeats and assigns with a later one.",
     ),
+    Known("ConsumerGroupHeartbeat", "a regular expression", "member_epoch", "The same."),
 ];

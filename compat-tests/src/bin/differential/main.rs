@@ -83,8 +83,8 @@ fn differ() -> Result<bool, String> {
     ours.fill(&planned).map_err(|error| format!("Highwater: {error}"))?;
     kafka.fill(&planned).map_err(|error| format!("Apache Kafka: {error}"))?;
     eprintln!("both are filled after {:.1} s", started.elapsed().as_secs_f64());
-    let report = Mutex::new(Report::new(settings.only.is_empty()));
     let verbose = settings.verbose;
+    let report = Mutex::new(Report::new(settings.only.is_empty(), verbose));
     Race { ours: &ours, kafka: &kafka, report: &report, verbose }.run_all(&planned)?;
     let mut report = report.into_inner();
     report.apis_without_a_case(&ours.versions, &cases);

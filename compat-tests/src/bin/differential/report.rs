@@ -21,8 +21,10 @@ const SLOWEST: usize = 10;
 #[derive(Debug, Default)]
 pub struct Report {
     whole_run: bool,
+    verbose: bool,
     rows: BTreeMap<Row, Vec<i16>>,
-    known: BTreeMap<usize, usize>,
+    /// Cases and paths in which a known difference was seen, by its place in the list.
+    known: BTreeMap<usize, BTreeSet<String>>,
     compared: usize,
     ran: BTreeSet<String>,
     not_in_version: BTreeSet<String>,
@@ -31,9 +33,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of a run over all cases, or over some.
-    pub fn new(whole_run: bool) -> Report {
-        Report { whole_run, ..Report::default() }
+    /// Of a run over all cases, or over some; verbose, with every place of a known difference.
+    pub fn new(whole_run: bool, verbose: bool) -> Report {
+        Report { whole_run, verbose, ..Report::default() }
     }
 
     /// A version of a case that cannot be asked.
@@ -56,7 +58,10 @@ impl Report {
             let shown = |text: &str| text.replace(&planned.prefix, "~");
             let path = shown(&difference.path);
             match known(planned, step, &difference) {
-                Some(known) => *self.known.entry(known).or_default() += 1,
+                Some(known) => {
+                    let seen = format!("{case} {path}");
+                    self.known.entry(known).or_default().insert(seen);
+                }
                 None => {
                     let (ours, kafkas) = (shown(&difference.ours), shown(&difference.kafkas));
                     let row = (api.clone(), case.clone(), path, ours, kafkas);
@@ -92,15 +97,18 @@ impl Report {
         println!("\nKnown differences:");
         let mut vanished = 0;
         for (index, known) in KNOWN.iter().enumerate() {
-            let count = self.known.get(&index).copied().unwrap_or_default();
-            if count == 0 && !self.whole_run {
+            let seen = self.known.get(&index);
+            if seen.is_none() && !self.whole_run {
                 continue;
             }
-            vanished += usize::from(count == 0);
-            let count = if count == 0 { "VANISHED".to_owned() } else { format!("{count} times") };
+            vanished += usize::from(seen.is_none());
+            let count = seen.map_or("VANISHED".to_owned(), |seen| format!("{} places", seen.len()));
             let Known(api, case, path, reason) = known;
             println!("  {api} | {case} | {path} | {count}");
             println!("      {reason}");
+            for place in seen.into_iter().flatten().filter(|_| self.verbose) {
+                println!("      - {place}");
+            }
         }
         let never: Vec<_> = self.not_in_version.difference(&self.ran).collect();
         let uncovered = if self.whole_run { &self.without_case[..] } else { &[] };

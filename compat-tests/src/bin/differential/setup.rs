@@ -103,7 +103,7 @@ fn start_one(binary: &Path, kafka: bool) -> io::Result<Side> {
             .with("offsets.topic.num.partitions", "4")
             .with_environment("KAFKA_OPTIONS", "-XX:TieredStopAtLevel=1");
     }
-    let broker = Broker::start(options);
+    let broker = Broker::try_start(options)?;
     let request = ApiVersionsRequest::default()
         .with_client_software_name(text("differential"))
         .with_client_software_version(text("0"));

@@ -14,7 +14,7 @@ WORKSPACE := --release --locked --workspace
 BINARY := $(TARGET_DIR)/release/highwater
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test check fix it crash sim fuzz compat compat-reference suites \
+.PHONY: help setup build run cluster test check fix it crash chaos sim fuzz compat compat-reference suites \
 	bench bench-smoke bench-vs-kafka differential doc deny ci clean
 
 help: ## Show this list.
@@ -28,6 +28,9 @@ build: setup ## Build everything.
 
 run: build ## Build, and start the broker on port 9092 with its data in ./data. ARGS= adds arguments.
 	exec $(BINARY) serve --override log.dirs=./data $(ARGS)
+
+cluster: build ## Three local brokers on ports from PORT=19092, data in ./data/cluster-N; Ctrl-C ends all.
+	HIGHWATER_BIN=$(BINARY) exec compat-tests/cluster.sh $(ARGS)
 
 test: setup ## Everything that CI runs.
 	@$(MAKE) ci
@@ -49,6 +52,10 @@ it: setup ## Integration tests: the real binary, through the wire. T= filters.
 crash: setup ## kill -9 at random points: LOOPS=100, then restart times at BIG_GB=10.
 	LOOPS=$(or $(LOOPS),100) BIG_GB=$(or $(BIG_GB),10) \
 		$(CARGO) test $(WORKSPACE) --test crash -- --nocapture --test-threads=1
+
+chaos: setup ## Three brokers lose processes, links and disks: MINUTES=30, SEED= replays, ARGS=--no-namespaces.
+	$(CARGO) build $(WORKSPACE) --bins
+	$(TARGET_DIR)/release/chaos --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 sim: ## Seeded simulation of the cluster: ITERATIONS=200 seeds, or SEED= replays one twice.
 	RUSTFLAGS="--cfg tokio_unstable" CARGO_TARGET_DIR=$(SIM_TARGET_DIR) \

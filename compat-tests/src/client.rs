@@ -25,9 +25,15 @@ pub struct Connection {
 impl Connection {
     /// Connects.
     pub fn open(address: SocketAddr) -> io::Result<Connection> {
-        let stream = TcpStream::connect_timeout(&address, READ_TIMEOUT)?;
+        Connection::open_within(address, READ_TIMEOUT)
+    }
+
+    /// Connects; that, every write and every answer may take so long.
+    pub fn open_within(address: SocketAddr, timeout: Duration) -> io::Result<Connection> {
+        let stream = TcpStream::connect_timeout(&address, timeout)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
         Ok(Connection { stream, next_correlation_id: 0 })
     }
 

@@ -1,0 +1,136 @@
+//! A consumer without a group: reads every partition with assign and poll, and now and then goes
+//! back to read something again.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, Failure, Shared};
+use crate::history::{History, Partition, Poll, Session};
+
+/// How long it rests when there is nothing new.
+const REST: Duration = Duration::from_millis(30);
+/// How far it goes back at most.
+const BACK: u64 = 3_000;
+/// How long it may take to read to the end once all is healed.
+pub const CATCHES_UP_WITHIN: Duration = Duration::from_secs(45);
+
+/// One partition as it is being read.
+#[derive(Debug)]
+pub struct Reading {
+    /// What was seen since the last seek.
+    pub session: Session,
+    /// Where it is.
+    pub position: i64,
+}
+
+impl Reading {
+    /// Begins at an offset.
+    pub fn new(reader: u16, partition: Partition, start: i64) -> Reading {
+        let polls = Vec::new();
+        Reading { session: Session { reader, partition, start, polls }, position: start }
+    }
+
+    /// Reads once. Whether there was something.
+    pub fn poll(&mut self, client: &mut Client<'_>) -> bool {
+        let partition = self.session.partition;
+        match client.fetch(partition, self.position, None) {
+            Ok(fetched) => {
+                self.position = fetched.next;
+                let at = client.shared.now();
+                let records = fetched.records;
+                let some = !records.is_empty();
+                if some {
+                    self.session.polls.push(Poll { at, records });
+                }
+                some
+            }
+            Err(failure) => {
+                client.failed("fetch", partition, &failure);
+                false
+            }
+        }
+    }
+
+    /// Keeps what was seen.
+    pub fn end(self, history: &mut History) {
+        if !self.session.polls.is_empty() {
+            history.sessions.push(self.session);
+        }
+    }
+}
+
+/// Reads until the run is over, or says that everything is to be read to its end.
+pub fn run(shared: &Shared, reader: u16, seed: u64) -> History {
+    let mut client = Client::new(shared, seed);
+    let mut readings: Vec<Reading> =
+        shared.partitions().map(|partition| Reading::new(reader, partition, 0)).collect();
+    let mut turn_at = Instant::now() + turn(&mut client);
+    while !shared.is_over() {
+        let mut some = false;
+        for reading in &mut readings {
+            some |= reading.poll(&mut client);
+        }
+        let done = |r: &Reading| shared.is_read(r.session.partition, r.position);
+        if readings.iter().all(done) {
+            break;
+        }
+        if !some {
+            thread::sleep(REST);
+        }
+        if Instant::now() > turn_at {
+            turn_at = Instant::now() + turn(&mut client);
+            let chosen = client.dice.below(readings.len() as u64) as usize;
+            seek(&mut client, &mut readings[chosen]);
+        }
+    }
+    readings.into_iter().for_each(|reading| reading.end(&mut client.history));
+    client.history
+}
+
+/// How long until something is read again.
+fn turn(client: &mut Client<'_>) -> Duration {
+    Duration::from_millis(1_000 + client.dice.below(4_000))
+}
+
+/// Never forward: what it has not seen it must be shown.
+fn seek(client: &mut Client<'_>, reading: &mut Reading) {
+    let back = client.dice.below(BACK) as i64;
+    let start = (reading.position - back).max(0);
+    let Session { reader, partition, .. } = reading.session;
+    let before = std::mem::replace(reading, Reading::new(reader, partition, start));
+    before.end(&mut client.history);
+}
+
+/// Everything that a broker holds of each partition, or why it cannot be had. Without a broker,
+/// each partition's leader is asked.
+pub fn read_everything(
+    client: &mut Client<'_>,
+    from: Option<i32>,
+    within: Duration,
+) -> Result<crate::history::Log, String> {
+    let deadline = Instant::now() + within;
+    let mut log = Vec::new();
+    for partition in client.shared.partitions() {
+        let (mut all, mut next) = (Vec::new(), 0);
+        loop {
+            match client.fetch(partition, next, from) {
+                Ok(fetched) if fetched.next == next => break,
+                Ok(fetched) => {
+                    next = fetched.next;
+                    all.extend(fetched.records);
+                }
+                // Whether a replica serves readers at all is its own choice.
+                Err(Failure::Answered(code)) if from.is_some() && Instant::now() > deadline => {
+                    return Err(crate::client::error_name(code));
+                }
+                Err(failure) if Instant::now() > deadline => {
+                    let (topic, index) = client.shared.place(partition);
+                    return Err(format!("{topic}-{index} at {next}: {}", failure.name()));
+                }
+                Err(failure) => client.failed("final read", partition, &failure),
+            }
+        }
+        log.push(all);
+    }
+    Ok(log)
+}

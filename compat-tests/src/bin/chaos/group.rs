@@ -1,0 +1,398 @@
+//! A member of a consumer group (the classic protocol): joins, reads what it is assigned from the
+//! committed offset on, commits where it is, and does what every real client does when it is told
+//! that it is out.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use compat_tests::requests::{text, topic_name};
+use kafka_protocol::messages::consumer_protocol_assignment::TopicPartition;
+use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
+use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
+use kafka_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
+use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
+use kafka_protocol::messages::{
+    ConsumerProtocolAssignment, ConsumerProtocolSubscription, FindCoordinatorRequest, GroupId,
+    HeartbeatRequest, JoinGroupRequest, OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest,
+};
+use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
+use protocol::ErrorCode;
+
+use crate::client::{BACKOFF, Client, Failure, Shared, TIMEOUT};
+use crate::consumer::Reading;
+use crate::history::{History, Mark, MarkKind, Partition};
+
+/// The shortest that a broker allows.
+const SESSION_TIMEOUT_MS: i32 = 6_000;
+/// How long a rebalance waits for a member.
+const REBALANCE_TIMEOUT_MS: i32 = 5_000;
+/// How long a member waits in a rebalance.
+const JOINS_WITHIN: Duration = Duration::from_millis(8_000);
+/// How often a member reports and commits.
+const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
+/// How long it rests when there is nothing new.
+const REST: Duration = Duration::from_millis(30);
+
+const COORDINATOR_VERSION: i16 = 2;
+const JOIN_VERSION: i16 = 5;
+const SYNC_VERSION: i16 = 3;
+const HEARTBEAT_VERSION: i16 = 3;
+const COMMIT_VERSION: i16 = 7;
+const OFFSETS_VERSION: i16 = 7;
+/// Version of the bytes that members send each other.
+const EMBEDDED_VERSION: i16 = 0;
+
+struct Member<'a> {
+    client: Client<'a>,
+    group: u16,
+    name: String,
+    id: StrBytes,
+    generation: i32,
+    coordinator: i32,
+    readings: Vec<Reading>,
+    reported_at: Instant,
+}
+
+/// The name of a group.
+pub fn name(group: u16) -> String {
+    format!("chaos-group-{group}")
+}
+
+/// Takes part until the run is over, or says that everything is to be read to its end.
+pub fn run(shared: &Shared, group: u16, seed: u64) -> History {
+    let mut member = Member {
+        client: Client::new(shared, seed),
+        group,
+        name: name(group),
+        id: StrBytes::new(),
+        generation: -1,
+        coordinator: -1,
+        readings: Vec::new(),
+        reported_at: Instant::now(),
+    };
+    while !shared.is_over() && !member.is_done() {
+        let result = if member.generation < 0 { member.join() } else { member.work() };
+        if let Err(failure) = result {
+            member.failed(&failure);
+        }
+    }
+    member.give_up_partitions();
+    member.client.history
+}
+
+impl Member<'_> {
+    fn is_done(&self) -> bool {
+        let shared = self.client.shared;
+        let read = |r: &Reading| shared.is_read(r.session.partition, r.position);
+        self.generation >= 0 && !self.readings.is_empty() && self.readings.iter().all(read)
+    }
+
+    fn failed(&mut self, failure: &Failure) {
+        self.client.history.error(format!("group: {}", failure.name()));
+        let code = match failure {
+            Failure::Answered(code) => ErrorCode::from_code(*code),
+            _ => None,
+        };
+        match code {
+            Some(ErrorCode::RebalanceInProgress) => {}
+            Some(ErrorCode::CoordinatorLoadInProgress) => return thread::sleep(BACKOFF),
+            Some(ErrorCode::NotCoordinator | ErrorCode::CoordinatorNotAvailable) => {
+                self.coordinator = -1;
+                return thread::sleep(BACKOFF);
+            }
+            // Out of the group, or without an answer. A commit without an answer may be carried
+            // out late, and must not follow one that this member makes then: it comes back as
+            // another member, in another generation.
+            _ => {
+                self.id = StrBytes::new();
+                self.coordinator = -1;
+                thread::sleep(BACKOFF);
+            }
+        }
+        self.generation = -1;
+        self.give_up_partitions();
+    }
+
+    fn give_up_partitions(&mut self) {
+        for reading in std::mem::take(&mut self.readings) {
+            reading.end(&mut self.client.history);
+        }
+    }
+
+    /// One round of polls, with reports in between.
+    fn work(&mut self) -> Result<(), Failure> {
+        let mut some = false;
+        for index in 0..self.readings.len() {
+            some |= self.readings[index].poll(&mut self.client);
+            if self.reported_at.elapsed() > HEARTBEAT_EVERY {
+                self.reported_at = Instant::now();
+                self.commit()?;
+                self.heartbeat()?;
+            }
+        }
+        if !some {
+            thread::sleep(REST);
+        }
+        Ok(())
+    }
+
+    fn find_coordinator(&mut self) -> Result<(), Failure> {
+        let request = FindCoordinatorRequest::default().with_key(text(&self.name));
+        let broker = self.client.anyone();
+        let answer = self.client.call(broker, COORDINATOR_VERSION, &request)?;
+        ok(answer.error_code)?;
+        self.coordinator = answer.node_id.0;
+        Ok(())
+    }
+
+    fn group_id(&self) -> GroupId {
+        GroupId(text(&self.name))
+    }
+
+    fn join(&mut self) -> Result<(), Failure> {
+        if self.coordinator < 0 {
+            self.find_coordinator()?;
+        }
+        let topics = self.client.shared.topics.iter().map(|(topic, _)| text(topic)).collect();
+        let subscription = ConsumerProtocolSubscription::default().with_topics(topics);
+        let range = JoinGroupRequestProtocol::default()
+            .with_name(StrBytes::from_static_str("range"))
+            .with_metadata(embed(&subscription)?);
+        let request = JoinGroupRequest::default()
+            .with_group_id(self.group_id())
+            .with_session_timeout_ms(SESSION_TIMEOUT_MS)
+            .with_rebalance_timeout_ms(REBALANCE_TIMEOUT_MS)
+            .with_member_id(self.id.clone())
+            .with_protocol_type(StrBytes::from_static_str("consumer"))
+            .with_protocols(vec![range]);
+        let coordinator = self.coordinator;
+        let answer = self.client.call_within(coordinator, JOIN_VERSION, &request, JOINS_WITHIN)?;
+        if answer.error_code == i16::from(ErrorCode::MemberIdRequired) {
+            self.id = answer.member_id;
+            return Ok(());
+        }
+        ok(answer.error_code)?;
+        self.id = answer.member_id;
+        let assignments = if answer.leader == self.id {
+            assign(self.client.shared, &answer.members)?
+        } else {
+            Vec::new()
+        };
+        let partitions = self.sync(answer.generation_id, assignments)?;
+        let offsets = self.committed(&partitions)?;
+        self.reported_at = Instant::now();
+        self.generation = answer.generation_id;
+        self.readings = offsets
+            .into_iter()
+            .map(|(partition, offset)| Reading::new(self.group, partition, offset))
+            .collect();
+        Ok(())
+    }
+
+    fn sync(
+        &mut self,
+        generation: i32,
+        assignments: Vec<SyncGroupRequestAssignment>,
+    ) -> Result<Vec<Partition>, Failure> {
+        let request = SyncGroupRequest::default()
+            .with_group_id(self.group_id())
+            .with_generation_id(generation)
+            .with_member_id(self.id.clone())
+            .with_assignments(assignments);
+        let coordinator = self.coordinator;
+        let answer = self.client.call_within(coordinator, SYNC_VERSION, &request, JOINS_WITHIN)?;
+        ok(answer.error_code)?;
+        let mut bytes = answer.assignment;
+        let mut partitions = Vec::new();
+        if bytes.remaining() > 2 {
+            let version = bytes.get_i16();
+            let assignment = ConsumerProtocolAssignment::decode(&mut bytes, version);
+            let assignment = assignment.map_err(|_| Failure::NoLeader)?;
+            for topic in assignment.assigned_partitions {
+                let shared = self.client.shared;
+                let own = topic.partitions.iter();
+                partitions.extend(own.filter_map(|index| shared.partition(&topic.topic, *index)));
+            }
+        }
+        Ok(partitions)
+    }
+
+    fn committed(&mut self, partitions: &[Partition]) -> Result<BTreeMap<Partition, i64>, Failure> {
+        let (group, coordinator) = (self.group, self.coordinator);
+        committed(&mut self.client, group, coordinator, partitions)
+    }
+
+    fn heartbeat(&mut self) -> Result<(), Failure> {
+        let request = HeartbeatRequest::default()
+            .with_group_id(self.group_id())
+            .with_generation_id(self.generation)
+            .with_member_id(self.id.clone());
+        let coordinator = self.coordinator()?;
+        ok(self.client.call(coordinator, HEARTBEAT_VERSION, &request)?.error_code)
+    }
+
+    /// The coordinator, also when it has moved since this member joined.
+    fn coordinator(&mut self) -> Result<i32, Failure> {
+        if self.coordinator < 0 {
+            self.find_coordinator()?;
+        }
+        Ok(self.coordinator)
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        let positions = self.readings.iter().map(|r| (r.session.partition, r.position));
+        let positions: BTreeMap<Partition, i64> = positions.collect();
+        let shared = self.client.shared;
+        let topics = by_topic(shared, positions.keys().copied()).map(|(topic, partitions)| {
+            let rows = partitions.into_iter().map(|(partition, index)| {
+                OffsetCommitRequestPartition::default()
+                    .with_partition_index(index)
+                    .with_committed_offset(positions[&partition])
+            });
+            OffsetCommitRequestTopic::default()
+                .with_name(topic_name(topic))
+                .with_partitions(rows.collect())
+        });
+        let request = OffsetCommitRequest::default()
+            .with_group_id(self.group_id())
+            .with_generation_id_or_member_epoch(self.generation)
+            .with_member_id(self.id.clone())
+            .with_topics(topics.collect());
+        let invoked = shared.now();
+        let coordinator = self.coordinator()?;
+        let answer = self.client.call(coordinator, COMMIT_VERSION, &request)?;
+        let completed = shared.now();
+        let mut result = Ok(());
+        for topic in &answer.topics {
+            for row in &topic.partitions {
+                let partition = shared.partition(&topic.name, row.partition_index);
+                let Some(partition) = partition else { continue };
+                if row.error_code != 0 {
+                    result = Err(Failure::Answered(row.error_code));
+                } else if let Some(offset) = positions.get(&partition) {
+                    self.client.history.marks.push(Mark {
+                        group: self.group,
+                        partition,
+                        offset: *offset,
+                        invoked,
+                        completed,
+                        kind: MarkKind::Committed,
+                    });
+                }
+            }
+        }
+        result
+    }
+}
+
+/// What a group has committed, as its coordinator says; noted in the client's history.
+pub fn committed(
+    client: &mut Client<'_>,
+    group: u16,
+    coordinator: i32,
+    partitions: &[Partition],
+) -> Result<BTreeMap<Partition, i64>, Failure> {
+    let shared = client.shared;
+    let topics = by_topic(shared, partitions.iter().copied()).map(|(topic, partitions)| {
+        OffsetFetchRequestTopic::default()
+            .with_name(topic_name(topic))
+            .with_partition_indexes(partitions.into_iter().map(|(_, index)| index).collect())
+    });
+    let request = OffsetFetchRequest::default()
+        .with_group_id(GroupId(text(&name(group))))
+        .with_topics(Some(topics.collect()))
+        .with_require_stable(true);
+    let invoked = shared.now();
+    let answer = client.call(coordinator, OFFSETS_VERSION, &request)?;
+    ok(answer.error_code)?;
+    let completed = shared.now();
+    let mut offsets = BTreeMap::new();
+    for topic in &answer.topics {
+        for row in &topic.partitions {
+            ok(row.error_code)?;
+            let Some(partition) = shared.partition(&topic.name, row.partition_index) else {
+                continue;
+            };
+            let offset = row.committed_offset.max(0);
+            let kind = MarkKind::Fetched;
+            let mark = Mark { group, partition, offset, invoked, completed, kind };
+            client.history.marks.push(mark);
+            offsets.insert(partition, offset);
+        }
+    }
+    Ok(offsets)
+}
+
+/// What a group has committed, whoever its coordinator is.
+pub fn committed_of_group(client: &mut Client<'_>, group: u16, within: Duration) -> bool {
+    let deadline = Instant::now() + within;
+    let partitions: Vec<Partition> = client.shared.partitions().collect();
+    while Instant::now() < deadline {
+        let request = FindCoordinatorRequest::default().with_key(text(&name(group)));
+        let broker = client.anyone();
+        if let Ok(answer) = client.call(broker, COORDINATOR_VERSION, &request)
+            && answer.error_code == 0
+            && committed(client, group, answer.node_id.0, &partitions).is_ok()
+        {
+            return true;
+        }
+        thread::sleep(BACKOFF);
+    }
+    false
+}
+
+fn by_topic(
+    shared: &Shared,
+    partitions: impl Iterator<Item = Partition>,
+) -> impl Iterator<Item = (&str, Vec<(Partition, i32)>)> {
+    let mut topics: BTreeMap<&str, Vec<(Partition, i32)>> = BTreeMap::new();
+    for partition in partitions {
+        let (topic, index) = shared.place(partition);
+        topics.entry(topic).or_default().push((partition, index));
+    }
+    topics.into_iter()
+}
+
+/// Partitions go to the members in turn.
+fn assign(
+    shared: &Shared,
+    members: &[JoinGroupResponseMember],
+) -> Result<Vec<SyncGroupRequestAssignment>, Failure> {
+    let mut assignments = Vec::new();
+    for (turn, member) in members.iter().enumerate() {
+        let own = shared.partitions().filter(|p| usize::from(*p) % members.len() == turn);
+        let topics = by_topic(shared, own).map(|(topic, partitions)| {
+            TopicPartition::default()
+                .with_topic(topic_name(topic))
+                .with_partitions(partitions.into_iter().map(|(_, index)| index).collect())
+        });
+        let assignment =
+            ConsumerProtocolAssignment::default().with_assigned_partitions(topics.collect());
+        assignments.push(
+            SyncGroupRequestAssignment::default()
+                .with_member_id(member.member_id.clone())
+                .with_assignment(embed(&assignment)?),
+        );
+    }
+    Ok(assignments)
+}
+
+/// A message of the consumer protocol with its version in front.
+fn embed(message: &impl Encodable) -> Result<Bytes, Failure> {
+    let mut bytes = BytesMut::new();
+    bytes.put_i16(EMBEDDED_VERSION);
+    message.encode(&mut bytes, EMBEDDED_VERSION).map_err(|_| Failure::NoLeader)?;
+    Ok(bytes.freeze())
+}
+
+fn ok(code: i16) -> Result<(), Failure> {
+    if code == 0 { Ok(()) } else { Err(Failure::Answered(code)) }
+}
+
+/// As long as one answer may take.
+pub const ANSWERS_WITHIN: Duration = TIMEOUT.saturating_mul(10);

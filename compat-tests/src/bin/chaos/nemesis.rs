@@ -1,0 +1,294 @@
+//! Does to the cluster what the schedule says, heals it, and waits until all is well again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use compat_tests::requests::{METADATA_VERSION, metadata};
+
+use crate::client::Client;
+use crate::clock::Clock;
+use crate::cluster::{Cluster, IDS};
+use crate::disk::Disk;
+use crate::history::{Ms, Partition};
+use crate::network::Network;
+use crate::rules::{CLIENTS, Host, Rules, Trouble};
+use crate::schedule::{Dice, Fault, Step, Target};
+use crate::stalls::Window;
+
+/// How long the cluster may take to be well again.
+const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
+/// How often the cluster is looked at.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
+
+/// Set by a signal: the run ends early.
+pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whoever does it.
+pub struct Nemesis<'a> {
+    /// The brokers.
+    pub cluster: &'a mut Cluster,
+    /// Their network, where there is one.
+    pub network: Option<Arc<Network>>,
+    /// The clock of one broker, where it can be set.
+    pub clock: Option<Clock>,
+    /// The disks of the brokers, where they can be made slow.
+    pub disk: Option<Disk>,
+    /// Asks who leads.
+    pub client: Client<'a>,
+    /// What was done, and how long it is answered for.
+    pub windows: Vec<Window>,
+    /// What went wrong beside what the clients see.
+    pub problems: Vec<String>,
+    /// When no further fault begins.
+    pub until: Instant,
+}
+
+impl Nemesis<'_> {
+    /// Goes through a schedule as long as there is time.
+    pub fn run(&mut self, schedule: impl Iterator<Item = Step>) {
+        for (number, step) in (1..).zip(schedule) {
+            if !self.goes_on() || Instant::now() > self.until {
+                break;
+            }
+            self.step(number, step);
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        !INTERRUPTED.load(Ordering::Relaxed)
+    }
+
+    fn step(&mut self, number: u32, step: Step) {
+        let mut dice = Dice::new(step.dice);
+        let Some(victim) = self.victim(step.fault, &mut dice) else {
+            self.problem(format!("{number}: nobody says whom {} would hit", step.fault));
+            return;
+        };
+        let from = self.client.shared.now();
+        let (at, hold) = (f64::from(from) / 1e3, step.hold_ms as f64 / 1e3);
+        let whom = match step.fault.target() {
+            Some(_) => format!("broker {victim}, "),
+            None => String::new(),
+        };
+        println!("{at:7.1} s  {number:3}  {}: {whom}{hold:.1} s", step.fault);
+        self.inflict(step, victim, &mut dice);
+        self.heal(victim);
+        let healed = self.client.shared.now();
+        let seconds = match self.wait_until_well(healed) {
+            Ok(()) => f64::from(self.client.shared.now() - healed) / 1e3,
+            Err(why) => {
+                self.problem(format!("{number}: {} is not recovered from: {why}", step.fault));
+                RECOVERS_WITHIN.as_secs_f64()
+            }
+        };
+        if seconds > 5.0 {
+            println!("               well again after {seconds:.1} s");
+        }
+        let to = self.client.shared.now();
+        self.windows.push(Window { name: step.fault.name(), from, to });
+        self.rest(step.calm_ms);
+    }
+
+    fn problem(&mut self, text: String) {
+        println!("PROBLEM  {text}");
+        self.problems.push(text);
+    }
+
+    /// Sleeps, and looks whether the brokers live.
+    fn rest(&mut self, milliseconds: u64) {
+        let end = Instant::now() + Duration::from_millis(milliseconds);
+        while self.goes_on() && Instant::now() < end {
+            thread::sleep(LOOKS_EVERY.min(end.saturating_duration_since(Instant::now())));
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        for ended in self.cluster.ended() {
+            self.problem(ended);
+        }
+    }
+
+    /// Whom a fault hits. Whoever is asked may be down or wrong for a moment.
+    fn victim(&mut self, fault: Fault, dice: &mut Dice) -> Option<i32> {
+        let target = match fault {
+            Fault::ClockJump(_) => return self.clock.as_ref().map(Clock::broker),
+            _ => fault.target(),
+        };
+        let deadline = Instant::now() + RECOVERS_WITHIN;
+        let partition = dice.below(self.client.shared.ends.len() as u64) as Partition;
+        while Instant::now() < deadline {
+            let found = match target {
+                Some(Target::Controller) => self.controller(),
+                Some(Target::Follower) => {
+                    let others = self.leader(partition).map(others);
+                    others.and_then(|others| dice.pick(&others).copied())
+                }
+                Some(Target::Leader) | None => self.leader(partition),
+            };
+            if found.is_some() {
+                return found;
+            }
+            thread::sleep(LOOKS_EVERY);
+        }
+        None
+    }
+
+    fn leader(&mut self, partition: Partition) -> Option<i32> {
+        self.client.forget(partition);
+        Some(self.client.leader(partition).ok()?.id)
+    }
+
+    fn controller(&mut self) -> Option<i32> {
+        let broker = self.client.anyone();
+        let answer = self.client.call(broker, METADATA_VERSION, &metadata(&[], false)).ok()?;
+        Some(answer.controller_id.0).filter(|id| IDS.contains(id))
+    }
+
+    fn inflict(&mut self, step: Step, victim: i32, dice: &mut Dice) {
+        match step.fault {
+            Fault::Kill(_) => self.cluster.kill(&[victim]),
+            Fault::KillAll => self.cluster.kill(&IDS),
+            Fault::Pause(_) => self.cluster.pause(victim),
+            Fault::RollingRestart => return self.rolling_restart(),
+            Fault::ClockJump(_) => {
+                if let Some(Err(error)) = self.clock.as_ref().map(|clock| clock.jump(dice)) {
+                    self.problem(error);
+                }
+            }
+            Fault::SlowDisk(_) => {
+                let pid = self.cluster.pid(victim);
+                if let Some(Err(error)) = self.disk.as_ref().map(|disk| disk.slow_down(pid, dice)) {
+                    self.problem(error);
+                }
+            }
+            fault => {
+                if let Some(network) = &self.network {
+                    network.set(|rules| trouble(rules, fault, victim, dice));
+                }
+            }
+        }
+        self.rest(step.hold_ms);
+    }
+
+    /// One after the other goes down and comes back; the next one waits until all is well.
+    fn rolling_restart(&mut self) {
+        for id in IDS {
+            if let Err(error) = self.cluster.terminate(id) {
+                self.problem(error);
+            }
+            self.heal(id);
+            let now = self.client.shared.now();
+            if let Err(why) = self.wait_until_well(now) {
+                self.problem(format!("after the restart of broker {id}: {why}"));
+            }
+        }
+    }
+
+    fn heal(&mut self, victim: i32) {
+        self.look();
+        if let Some(network) = &self.network {
+            network.set(|_| {});
+        }
+        if let Some(Err(error)) = self.clock.as_ref().map(Clock::reset) {
+            self.problem(error);
+        }
+        if let Some(Err(error)) = self.disk.as_ref().map(Disk::reset) {
+            self.problem(error);
+        }
+        self.cluster.resume(victim);
+        if let Err(error) = self.cluster.start_all() {
+            self.problem(format!("a broker cannot be started: {error}"));
+        }
+    }
+
+    /// Until every partition has acknowledged something since then, and has all its replicas in
+    /// sync.
+    fn wait_until_well(&mut self, since: Ms) -> Result<(), String> {
+        let deadline = Instant::now() + RECOVERS_WITHIN;
+        loop {
+            let why = match self.silent(since) {
+                Some(why) => why,
+                None => match self.out_of_sync() {
+                    Some(why) => why,
+                    None => return Ok(()),
+                },
+            };
+            if !self.goes_on() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(why);
+            }
+            self.rest(LOOKS_EVERY.as_millis() as u64);
+        }
+    }
+
+    fn silent(&self, since: Ms) -> Option<String> {
+        let shared = self.client.shared;
+        let silent = shared.partitions().find(|partition| {
+            shared.last_acknowledged[usize::from(*partition)].load(Ordering::Relaxed) <= since
+        });
+        let (topic, index) = shared.place(silent?);
+        Some(format!("{topic}-{index} has acknowledged nothing since {since} ms"))
+    }
+
+    fn out_of_sync(&mut self) -> Option<String> {
+        let topics: Vec<&str> =
+            self.client.shared.topics.iter().map(|(topic, _)| topic.as_str()).collect();
+        let broker = self.client.anyone();
+        let answer = match self.client.call(broker, METADATA_VERSION, &metadata(&topics, false)) {
+            Ok(answer) => answer,
+            Err(error) => return Some(format!("broker {broker} gives no metadata: {error}")),
+        };
+        let rows = answer.topics.iter().flat_map(|t| t.partitions.iter().map(move |p| (t, p)));
+        let bad = rows.into_iter().find(|(_, row)| row.isr_nodes.len() < IDS.len())?;
+        let name = bad.0.name.as_ref().map_or("", |name| name.0.as_str());
+        Some(format!(
+            "broker {broker} says that of {name}-{} only {:?} are in sync",
+            bad.1.partition_index, bad.1.isr_nodes
+        ))
+    }
+}
+
+fn others(id: i32) -> Vec<i32> {
+    IDS.into_iter().filter(|other| *other != id).collect()
+}
+
+/// What a fault means for the network.
+fn trouble(rules: &mut Rules, fault: Fault, victim: i32, dice: &mut Dice) {
+    let host = |id: i32| Host::try_from(id).unwrap_or_default();
+    let own = host(victim);
+    let peers: Vec<Host> = others(victim).into_iter().map(host).collect();
+    let everybody: Vec<Host> = peers.iter().copied().chain([CLIENTS]).collect();
+    let cut = Trouble { cut: true, ..Trouble::default() };
+    match fault {
+        Fault::Isolate(_) => everybody.iter().for_each(|to| rules.set_both(own, *to, cut)),
+        Fault::CutFromPeers(_) => peers.iter().for_each(|to| rules.set_both(own, *to, cut)),
+        Fault::Mute(_) => peers.iter().for_each(|to| rules.set(own, *to, cut)),
+        Fault::Deafen(_) => peers.iter().for_each(|from| rules.set(*from, own, cut)),
+        Fault::OneWay(_) => peers.iter().for_each(|to| rules.set_one_way(own, *to)),
+        Fault::CutPair(_) => {
+            if let Some(peer) = dice.pick(&peers) {
+                rules.set_both(own, *peer, cut);
+            }
+        }
+        Fault::SlowLink(_) => {
+            let delay = Duration::from_millis(20 + dice.below(280));
+            let slow = Trouble { delay, ..Trouble::default() };
+            everybody.iter().for_each(|to| rules.set_both(own, *to, slow));
+        }
+        Fault::PacketLoss(_) => {
+            let lossy = Trouble { lost_of_1000: 20 + dice.below(180), ..Trouble::default() };
+            everybody.iter().for_each(|to| rules.set_both(own, *to, lossy));
+        }
+        Fault::Kill(_)
+        | Fault::KillAll
+        | Fault::Pause(_)
+        | Fault::RollingRestart
+        | Fault::ClockJump(_)
+        | Fault::SlowDisk(_) => {}
+    }
+}

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use compat_tests::Connection;
@@ -35,10 +35,12 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Partition by partition, when something was last acknowledged.
     pub last_acknowledged: Vec<AtomicU32>,
+    /// Behind the last record of each partition that was acknowledged.
+    pub acknowledged_ends: Vec<AtomicI64>,
     /// Readers read on to the ends and are done.
     pub finish: AtomicBool,
     /// Where each partition ends, when readers shall finish.
-    pub ends: Vec<AtomicU32>,
+    pub ends: Vec<AtomicI64>,
     /// The next number for a producer id.
     pub next_producer: AtomicU16,
     started: Instant,
@@ -48,15 +50,16 @@ impl Shared {
     /// A run that begins now.
     pub fn new(addresses: BTreeMap<i32, SocketAddr>, topics: Vec<(String, i32)>) -> Shared {
         let partitions = topics.iter().map(|(_, count)| *count as usize).sum();
-        let zeros = || (0..partitions).map(|_| AtomicU32::new(0)).collect();
+        let offsets = || (0..partitions).map(|_| AtomicI64::new(0)).collect();
         Shared {
             addresses,
             topics,
             stop_sending: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             finish: AtomicBool::new(false),
-            last_acknowledged: zeros(),
-            ends: zeros(),
+            last_acknowledged: (0..partitions).map(|_| AtomicU32::new(0)).collect(),
+            acknowledged_ends: offsets(),
+            ends: offsets(),
             next_producer: AtomicU16::new(0),
             started: Instant::now(),
         }
@@ -100,7 +103,7 @@ impl Shared {
     pub fn is_read(&self, partition: Partition, position: i64) -> bool {
         let end = self.ends.get(usize::from(partition));
         let end = end.map_or(0, |end| end.load(Ordering::Acquire));
-        self.finish.load(Ordering::Acquire) && position >= i64::from(end)
+        self.finish.load(Ordering::Acquire) && position >= end
     }
 }
 
@@ -239,20 +242,15 @@ impl<'a> Client<'a> {
         self.leaders.remove(&partition);
     }
 
-    /// What stands in a partition from an offset on, from its leader or the broker given.
-    pub fn fetch(
-        &mut self,
-        partition: Partition,
-        offset: i64,
-        from: Option<i32>,
-    ) -> Result<Fetched, Failure> {
+    /// What stands in a partition from an offset on, as its leader says.
+    pub fn fetch(&mut self, partition: Partition, offset: i64) -> Result<Fetched, Failure> {
         let leader = self.leader(partition)?;
         let (topic, index) = self.shared.place(partition);
         let mut request = fetch(topic, index, offset);
         let row = &mut request.topics[0].partitions[0];
         row.partition_max_bytes = FETCH_BYTES;
         row.current_leader_epoch = leader.epoch;
-        let answer = self.call(from.unwrap_or(leader.id), FETCH_VERSION, &request)?;
+        let answer = self.call(leader.id, FETCH_VERSION, &request)?;
         if answer.error_code != 0 {
             return Err(Failure::Answered(answer.error_code));
         }

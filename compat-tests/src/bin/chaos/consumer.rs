@@ -1,11 +1,12 @@
 //! A consumer without a group: reads every partition with assign and poll, and now and then goes
 //! back to read something again.
 
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, Failure, Shared};
-use crate::history::{History, Partition, Poll, Session};
+use crate::client::{Client, Shared};
+use crate::history::{History, Log, Partition, Poll, Session};
 
 /// How long it rests when there is nothing new.
 const REST: Duration = Duration::from_millis(30);
@@ -33,7 +34,7 @@ impl Reading {
     /// Reads once. Whether there was something.
     pub fn poll(&mut self, client: &mut Client<'_>) -> bool {
         let partition = self.session.partition;
-        match client.fetch(partition, self.position, None) {
+        match client.fetch(partition, self.position) {
             Ok(fetched) => {
                 self.position = fetched.next;
                 let at = client.shared.now();
@@ -101,30 +102,32 @@ fn seek(client: &mut Client<'_>, reading: &mut Reading) {
     before.end(&mut client.history);
 }
 
-/// Everything that a broker holds of each partition, or why it cannot be had. Without a broker,
-/// each partition's leader is asked.
-pub fn read_everything(
-    client: &mut Client<'_>,
-    from: Option<i32>,
-    within: Duration,
-) -> Result<crate::history::Log, String> {
+/// Everything that the partitions' leaders hold. One that has just become the leader shows all of
+/// it a moment later: whatever was acknowledged is waited for, as long as there is time.
+///
+/// # Errors
+/// A partition that cannot be read.
+pub fn read_everything(client: &mut Client<'_>, within: Duration) -> Result<Log, String> {
     let deadline = Instant::now() + within;
+    let shared = client.shared;
     let mut log = Vec::new();
-    for partition in client.shared.partitions() {
+    for (partition, end) in shared.partitions().zip(&shared.acknowledged_ends) {
         let (mut all, mut next) = (Vec::new(), 0);
         loop {
-            match client.fetch(partition, next, from) {
-                Ok(fetched) if fetched.next == next => break,
+            let late = Instant::now() > deadline;
+            match client.fetch(partition, next) {
+                Ok(fetched) if fetched.next == next => {
+                    if late || next >= end.load(Ordering::Acquire) {
+                        break;
+                    }
+                    thread::sleep(REST);
+                }
                 Ok(fetched) => {
                     next = fetched.next;
                     all.extend(fetched.records);
                 }
-                // Whether a replica serves readers at all is its own choice.
-                Err(Failure::Answered(code)) if from.is_some() && Instant::now() > deadline => {
-                    return Err(crate::client::error_name(code));
-                }
-                Err(failure) if Instant::now() > deadline => {
-                    let (topic, index) = client.shared.place(partition);
+                Err(failure) if late => {
+                    let (topic, index) = shared.place(partition);
                     return Err(format!("{topic}-{index} at {next}: {}", failure.name()));
                 }
                 Err(failure) => client.failed("final read", partition, &failure),

@@ -10,10 +10,12 @@ use compat_tests::requests::{METADATA_VERSION, metadata};
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::cluster::{Cluster, IDS};
+use crate::consumer::read_everything;
 use crate::disk::Disk;
-use crate::history::{Ms, Partition};
+use crate::history::{Log, Ms, Partition};
 use crate::network::Network;
 use crate::rules::{CLIENTS, Host, Rules, Trouble};
+use crate::run::READS_WITHIN;
 use crate::schedule::{Dice, Fault, Step, Target};
 use crate::stalls::Window;
 
@@ -204,18 +206,39 @@ impl Nemesis<'_> {
         }
     }
 
+    /// Reads everything while each broker in turn is down, so that others lead what it has led:
+    /// every replica has to show what it holds. Nobody produces any more.
+    pub fn read_without_each(&mut self, logs: &mut Vec<Log>) {
+        for id in IDS {
+            if !self.goes_on() {
+                return;
+            }
+            self.cluster.kill(&[id]);
+            match read_everything(&mut self.client, READS_WITHIN) {
+                Ok(log) => logs.push(log),
+                Err(why) => self.problem(format!("nothing is read without broker {id}: {why}")),
+            }
+            self.heal(id);
+            if let Err(why) = self.wait_until(Nemesis::out_of_sync) {
+                self.problem(format!("after the death of broker {id}: {why}"));
+            }
+        }
+    }
+
     /// Until every partition has acknowledged something since then, and has all its replicas in
     /// sync.
     fn wait_until_well(&mut self, since: Ms) -> Result<(), String> {
+        self.wait_until(|own| own.silent(since).or_else(|| own.out_of_sync()))
+    }
+
+    /// Until `unwell` has nothing to say; else, the last that it said.
+    fn wait_until(
+        &mut self,
+        mut unwell: impl FnMut(&mut Self) -> Option<String>,
+    ) -> Result<(), String> {
         let deadline = Instant::now() + RECOVERS_WITHIN;
         loop {
-            let why = match self.silent(since) {
-                Some(why) => why,
-                None => match self.out_of_sync() {
-                    Some(why) => why,
-                    None => return Ok(()),
-                },
-            };
+            let Some(why) = unwell(self) else { return Ok(()) };
             if !self.goes_on() {
                 return Ok(());
             }

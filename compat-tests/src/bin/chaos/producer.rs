@@ -183,8 +183,12 @@ impl Lane<'_> {
             Sent { value, invoked: batch.invoked, completed, outcome }
         });
         self.client.history.sent.extend(sent);
-        let last = &self.client.shared.last_acknowledged[usize::from(self.partition)];
-        last.fetch_max(completed, Ordering::Relaxed);
+        let (shared, index) = (self.client.shared, usize::from(self.partition));
+        shared.last_acknowledged[index].fetch_max(completed, Ordering::Relaxed);
+        if let Some(base) = base_offset {
+            let end = base + i64::from(batch.count);
+            shared.acknowledged_ends[index].fetch_max(end, Ordering::Release);
+        }
     }
 
     /// Whatever was in flight is sent again, on a new connection, to whoever leads then.

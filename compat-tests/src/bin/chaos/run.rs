@@ -37,16 +37,17 @@ const MEMBERS: u64 = 3;
 const CLOCK_OF: i32 = 2;
 /// How long the cluster may take to form.
 const FORMS_WITHIN: Duration = Duration::from_secs(60);
-/// How long the final read may take.
-const READS_WITHIN: Duration = Duration::from_secs(60);
+/// How long a final read may take.
+pub const READS_WITHIN: Duration = Duration::from_secs(60);
 
 /// What a run has found.
 #[derive(Debug, Default)]
 pub struct Found {
     /// What the clients did and saw.
     pub history: History,
-    /// What the replicas hold in the end, the leaders' first.
-    pub replicas: Vec<Log>,
+    /// What is read in the end: from the leaders of then, and from those that lead while each
+    /// broker in turn is down.
+    pub reads: Vec<Log>,
     /// Who should have seen everything.
     pub readers: BTreeSet<u16>,
     /// Faults and their times.
@@ -108,8 +109,10 @@ pub fn run(settings: &Settings, dir: &Path) -> Result<Found, String> {
         shared.stop_sending.store(true, Ordering::Release);
         join(producers, &mut found);
         read_at_the_end(&shared, settings.seed, &mut found);
+        nemesis.read_without_each(&mut found.reads);
         finish(&shared, readers, &mut found);
     });
+    found.history.merge(std::mem::take(&mut nemesis.client.history));
     found.windows = std::mem::take(&mut nemesis.windows);
     found.problems.append(&mut nemesis.problems);
     found.problems.extend(nemesis.cluster.ended());
@@ -221,24 +224,18 @@ fn join(clients: Clients<'_>, found: &mut Found) {
     }
 }
 
-/// What the leaders hold, then what each broker holds, as far as it shows it.
+/// What the leaders hold, and what the group has committed.
 fn read_at_the_end(shared: &Shared, seed: u64, found: &mut Found) {
     let mut client = Client::new(shared, seed);
-    match read_everything(&mut client, None, READS_WITHIN) {
+    match read_everything(&mut client, READS_WITHIN) {
         Ok(log) => {
             for (end, partition) in shared.ends.iter().zip(&log) {
                 let next = partition.last().map_or(0, |(offset, _)| offset + 1);
-                end.store(u32::try_from(next).unwrap_or(u32::MAX), Ordering::Release);
+                end.store(next, Ordering::Release);
             }
-            found.replicas.push(log);
+            found.reads.push(log);
         }
         Err(why) => found.problems.push(format!("the final read does not come to its end: {why}")),
-    }
-    for id in IDS {
-        match read_everything(&mut client, Some(id), Duration::from_millis(500)) {
-            Ok(log) => found.replicas.push(log),
-            Err(why) => found.notes.push(format!("broker {id} shows no replica: {why}")),
-        }
     }
     if !committed_of_group(&mut client, GROUP, ANSWERS_WITHIN) {
         found.problems.push("nobody says what the group has committed".to_owned());

@@ -9,17 +9,17 @@ const AROUND: i64 = 3;
 const READS: usize = 6;
 
 /// The log around an anomaly, who sent what stands there, and who read it.
-pub fn context(anomaly: &Anomaly, history: &History, replicas: &[Log]) -> Vec<String> {
+pub fn context(anomaly: &Anomaly, history: &History, reads: &[Log]) -> Vec<String> {
     let Some(offset) = anomaly.offset else { return Vec::new() };
     let near = (offset - AROUND)..=(offset + AROUND);
     let mut lines = Vec::new();
-    for (replica, log) in replicas.iter().enumerate() {
+    for (read, log) in reads.iter().enumerate() {
         let log = log.get(usize::from(anomaly.partition)).map_or(&[][..], Vec::as_slice);
         let first = log.partition_point(|(at, _)| at < near.start());
         let there = log[first..].iter().take_while(|(at, _)| near.contains(at));
         let there: Vec<String> = there.map(|(at, value)| format!("{at} {value}")).collect();
         let end = log.last().map_or(0, |(at, _)| at + 1);
-        lines.push(format!("replica {replica} (ends at {end}): {}", there.join(", ")));
+        lines.push(format!("read {read} (ends at {end}): {}", there.join(", ")));
     }
     for sent in history.sent.iter().filter(|sent| sent.value.partition == anomaly.partition) {
         if let Outcome::Acknowledged(Some(at)) = sent.outcome

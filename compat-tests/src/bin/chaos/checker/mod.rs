@@ -49,14 +49,14 @@ pub struct Anomaly {
     pub text: String,
 }
 
-/// Checks a history against what each replica held in the end; the first is the leader's.
-pub fn check(history: &History, replicas: &[Log], readers: &BTreeSet<u16>) -> Vec<Anomaly> {
-    let partitions = replicas.first().map_or(0, Vec::len);
+/// Checks a history against what was read in the end, from several leaders one after the other.
+pub fn check(history: &History, reads: &[Log], readers: &BTreeSet<u16>) -> Vec<Anomaly> {
+    let partitions = reads.first().map_or(0, Vec::len);
     let mut found = Vec::new();
     for index in 0..partitions {
         let partition = Partition::try_from(index).unwrap_or(Partition::MAX);
         let mut check = Check::new(history, partition, &mut found);
-        check.read_logs(replicas.iter().filter_map(|log| log.get(index)));
+        check.read_logs(reads.iter().filter_map(|log| log.get(index)));
         check.polls();
         check.acknowledgements();
         check.order();
@@ -82,8 +82,8 @@ pub fn check(history: &History, replicas: &[Log], readers: &BTreeSet<u16>) -> Ve
 struct Check<'a> {
     history: &'a History,
     partition: Partition,
-    /// What the leader's log holds in the end.
-    log: HashSet<Value>,
+    /// What each read at the end has found.
+    logs: Vec<HashSet<Value>>,
     /// What anybody has seen at an offset.
     by_offset: BTreeMap<i64, Value>,
     found: &'a mut Vec<Anomaly>,
@@ -91,8 +91,8 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn new(history: &'a History, partition: Partition, found: &'a mut Vec<Anomaly>) -> Check<'a> {
-        let (log, by_offset) = (HashSet::new(), BTreeMap::new());
-        Check { history, partition, log, by_offset, found }
+        let (logs, by_offset) = (Vec::new(), BTreeMap::new());
+        Check { history, partition, logs, by_offset, found }
     }
 
     /// What was sent here.
@@ -121,14 +121,17 @@ impl<'a> Check<'a> {
     }
 
     fn read_logs<'l>(&mut self, logs: impl Iterator<Item = &'l Vec<(i64, Value)>>) {
-        for (replica, log) in logs.enumerate() {
+        for (read, log) in logs.enumerate() {
             for (offset, value) in log {
-                self.place(*offset, *value, &format!("replica {replica}"));
-                if replica == 0 {
-                    self.log.insert(*value);
-                }
+                self.place(*offset, *value, &format!("read {read}"));
             }
+            self.logs.push(log.iter().map(|(_, value)| *value).collect());
         }
+    }
+
+    /// The first of the reads at the end that has not found a record.
+    fn missing(&self, value: Value) -> Option<usize> {
+        self.logs.iter().position(|log| !log.contains(&value))
     }
 
     fn polls(&mut self) {
@@ -193,8 +196,9 @@ impl<'a> Check<'a> {
     fn losses(&mut self) {
         for sent in self.sent() {
             let Outcome::Acknowledged(offset) = sent.outcome else { continue };
-            if !self.log.contains(&sent.value) {
-                let text = format!("{} was acknowledged at {} ms", sent.value, sent.completed);
+            if let Some(read) = self.missing(sent.value) {
+                let (value, at) = (sent.value, sent.completed);
+                let text = format!("{value}, acknowledged at {at} ms, is not in read {read}");
                 self.report(Kind::LostWrite, offset, text);
             }
         }
@@ -202,9 +206,11 @@ impl<'a> Check<'a> {
         for session in self.sessions() {
             for poll in &session.polls {
                 for (offset, value) in &poll.records {
-                    if !self.log.contains(value) && told.insert(*value) {
+                    let Some(read) = self.missing(*value) else { continue };
+                    if told.insert(*value) {
+                        let (by, at) = (session.reader, poll.at);
                         let text =
-                            format!("{value} was read by {} at {} ms", session.reader, poll.at);
+                            format!("{value}, read by {by} at {at} ms, is not in read {read}");
                         self.report(Kind::LostWrite, Some(*offset), text);
                     }
                 }
@@ -219,7 +225,7 @@ impl<'a> Check<'a> {
                 own.flat_map(|s| &s.polls).flat_map(|p| &p.records).map(|(_, v)| *v).collect();
             for sent in self.sent() {
                 let Outcome::Acknowledged(offset) = sent.outcome else { continue };
-                if !seen.contains(&sent.value) && self.log.contains(&sent.value) {
+                if !seen.contains(&sent.value) && self.missing(sent.value).is_none() {
                     let text = format!("{} was never shown to reader {reader}", sent.value);
                     self.report(Kind::Unseen, offset, text);
                 }

@@ -84,6 +84,13 @@ fn an_acknowledged_record_that_is_gone_is_lost() {
 }
 
 #[test]
+fn an_acknowledged_record_that_one_replica_lacks_is_lost() {
+    let mut run = Run::new();
+    run.logs.push(vec![records(&[0, 1, 2])]);
+    assert_eq!(run.unread().finds(&[]), [Kind::LostWrite]);
+}
+
+#[test]
 fn a_record_that_was_read_and_is_gone_is_lost() {
     let mut run = Run::new().unanswered(3);
     run.logs = vec![vec![records(&[0, 1, 2])]];
@@ -117,8 +124,8 @@ fn an_offset_with_two_values_is_found_in_acknowledgements_polls_and_replicas() {
     assert_eq!(polled.finds(&[]), [Kind::InconsistentOffset]);
 
     let mut replicated = Run::new();
-    replicated.logs.push(vec![records(&[0, 1, 3])]);
-    assert_eq!(replicated.finds(&[]), [Kind::InconsistentOffset]);
+    replicated.logs.push(vec![records(&[0, 1, 3, 2])]);
+    assert_eq!(replicated.finds(&[]), [Kind::InconsistentOffset; 2]);
 }
 
 #[test]
@@ -201,6 +208,6 @@ fn the_history_around_an_anomaly_is_shown() {
     let run = Run::new().with_log(&[0, 1, 2]);
     let found = run.anomalies(&[]);
     let lines = context(&found[0], &run.history, &run.logs);
-    assert_eq!(lines[0], "replica 0 (ends at 3): 0 p1:0:0, 1 p1:0:1, 2 p1:0:2");
+    assert_eq!(lines[0], "read 0 (ends at 3): 0 p1:0:0, 1 p1:0:1, 2 p1:0:2");
     assert_eq!(lines[4], "3 acknowledged: p1:0:3, sent at 1 ms, answered at 2 ms");
 }

@@ -106,12 +106,16 @@ pub fn run(settings: &Settings, dir: &Path) -> Result<Found, String> {
         let producers = start_producers(scope, &shared, settings.seed);
         let readers = start_readers(scope, &shared, settings.seed);
         nemesis.run(Schedule::new(settings.seed, faults));
+        say(&shared, "the faults are over: the producers finish, and everything is read");
         shared.stop_sending.store(true, Ordering::Release);
         join(producers, &mut found);
         read_at_the_end(&shared, settings.seed, &mut found);
+        say(&shared, "everything is read with each broker down in turn");
         nemesis.read_without_each(&mut found.reads);
+        say(&shared, "the readers come to the end");
         finish(&shared, readers, &mut found);
     });
+    say(&shared, "the history is checked");
     found.history.merge(std::mem::take(&mut nemesis.client.history));
     found.windows = std::mem::take(&mut nemesis.windows);
     found.problems.append(&mut nemesis.problems);
@@ -125,6 +129,10 @@ pub fn run(settings: &Settings, dir: &Path) -> Result<Found, String> {
         .map(|(topic, index)| format!("{topic}-{index}"))
         .collect();
     Ok(found)
+}
+
+fn say(shared: &Shared, what: &str) {
+    println!("{:7.1} s       {what}", f64::from(shared.now()) / 1e3);
 }
 
 fn skipped(found: &mut Found, what: &str, why: &str) {

@@ -21,8 +21,8 @@ pub const IDS: [i32; 3] = [1, 2, 3];
 
 /// How long a broker may take to end after SIGTERM.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
-/// What a broker may log as an error: a heartbeat that was under way when it went down.
-const ALLOWED_ERRORS: &[&str] = &["failed to send HeartbeatProgress"];
+/// What a broker may log as an error: openraft, of what was under way when its group was closed.
+const ALLOWED_ERRORS: &[&str] = &["failed to send HeartbeatProgress", "openraft::raft::raft_inner"];
 /// How many lines of a broker's log are shown when it has ended by itself.
 const LAST_LINES: usize = 15;
 
@@ -75,7 +75,9 @@ impl Cluster {
                 .with("controller.quorum.voters", &voters)
                 .with("default.replication.factor", "3")
                 .with("offsets.topic.num.partitions", "3")
-                .with("group.initial.rebalance.delay.ms", "0");
+                .with("group.initial.rebalance.delay.ms", "0")
+                .with("group.consumer.session.timeout.ms", "6000")
+                .with("group.consumer.heartbeat.interval.ms", "500");
             for (key, value) in &plan.overrides {
                 options = options.with(key, value);
             }

@@ -11,21 +11,20 @@ use compat_tests::requests::{text, topic_name};
 use kafka_protocol::messages::consumer_protocol_assignment::TopicPartition;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::join_group_response::JoinGroupResponseMember;
-use kafka_protocol::messages::offset_commit_request::{
-    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
-};
-use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    ConsumerProtocolAssignment, ConsumerProtocolSubscription, FindCoordinatorRequest, GroupId,
-    HeartbeatRequest, JoinGroupRequest, OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest,
+    ConsumerProtocolAssignment, ConsumerProtocolSubscription, GroupId, HeartbeatRequest,
+    JoinGroupRequest, SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use protocol::ErrorCode;
 
-use crate::client::{BACKOFF, Client, Failure, Shared, TIMEOUT};
+use crate::client::{BACKOFF, Client, Failure, Shared};
 use crate::consumer::Reading;
-use crate::history::{History, Mark, MarkKind, Partition};
+use crate::history::{History, Partition};
+use crate::offsets::{
+    Membership, by_topic, commit, committed, find_coordinator, group_id, ok, positions,
+};
 
 /// The shortest that a broker allows.
 const SESSION_TIMEOUT_MS: i32 = 6_000;
@@ -38,19 +37,15 @@ const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
 /// How long it rests when there is nothing new.
 const REST: Duration = Duration::from_millis(30);
 
-const COORDINATOR_VERSION: i16 = 2;
 const JOIN_VERSION: i16 = 5;
 const SYNC_VERSION: i16 = 3;
 const HEARTBEAT_VERSION: i16 = 3;
-const COMMIT_VERSION: i16 = 7;
-const OFFSETS_VERSION: i16 = 7;
 /// Version of the bytes that members send each other.
 const EMBEDDED_VERSION: i16 = 0;
 
 struct Member<'a> {
     client: Client<'a>,
     group: u16,
-    name: String,
     id: StrBytes,
     generation: i32,
     coordinator: i32,
@@ -58,17 +53,11 @@ struct Member<'a> {
     reported_at: Instant,
 }
 
-/// The name of a group.
-pub fn name(group: u16) -> String {
-    format!("chaos-group-{group}")
-}
-
 /// Takes part until the run is over, or says that everything is to be read to its end.
 pub fn run(shared: &Shared, group: u16, seed: u64) -> History {
     let mut member = Member {
         client: Client::new(shared, seed),
         group,
-        name: name(group),
         id: StrBytes::new(),
         generation: -1,
         coordinator: -1,
@@ -141,23 +130,12 @@ impl Member<'_> {
         Ok(())
     }
 
-    fn find_coordinator(&mut self) -> Result<(), Failure> {
-        let request = FindCoordinatorRequest::default().with_key(text(&self.name));
-        let broker = self.client.anyone();
-        let answer = self.client.call(broker, COORDINATOR_VERSION, &request)?;
-        ok(answer.error_code)?;
-        self.coordinator = answer.node_id.0;
-        Ok(())
-    }
-
     fn group_id(&self) -> GroupId {
-        GroupId(text(&self.name))
+        group_id(self.group)
     }
 
     fn join(&mut self) -> Result<(), Failure> {
-        if self.coordinator < 0 {
-            self.find_coordinator()?;
-        }
+        let coordinator = self.coordinator()?;
         let topics = self.client.shared.topics.iter().map(|(topic, _)| text(topic)).collect();
         let subscription = ConsumerProtocolSubscription::default().with_topics(topics);
         let range = JoinGroupRequestProtocol::default()
@@ -170,7 +148,6 @@ impl Member<'_> {
             .with_member_id(self.id.clone())
             .with_protocol_type(StrBytes::from_static_str("consumer"))
             .with_protocols(vec![range]);
-        let coordinator = self.coordinator;
         let answer = self.client.call_within(coordinator, JOIN_VERSION, &request, JOINS_WITHIN)?;
         if answer.error_code == i16::from(ErrorCode::MemberIdRequired) {
             self.id = answer.member_id;
@@ -239,123 +216,17 @@ impl Member<'_> {
     /// The coordinator, also when it has moved since this member joined.
     fn coordinator(&mut self) -> Result<i32, Failure> {
         if self.coordinator < 0 {
-            self.find_coordinator()?;
+            self.coordinator = find_coordinator(&mut self.client, self.group)?;
         }
         Ok(self.coordinator)
     }
 
     fn commit(&mut self) -> Result<(), Failure> {
-        let positions = self.readings.iter().map(|r| (r.session.partition, r.position));
-        let positions: BTreeMap<Partition, i64> = positions.collect();
-        let shared = self.client.shared;
-        let topics = by_topic(shared, positions.keys().copied()).map(|(topic, partitions)| {
-            let rows = partitions.into_iter().map(|(partition, index)| {
-                OffsetCommitRequestPartition::default()
-                    .with_partition_index(index)
-                    .with_committed_offset(positions[&partition])
-            });
-            OffsetCommitRequestTopic::default()
-                .with_name(topic_name(topic))
-                .with_partitions(rows.collect())
-        });
-        let request = OffsetCommitRequest::default()
-            .with_group_id(self.group_id())
-            .with_generation_id_or_member_epoch(self.generation)
-            .with_member_id(self.id.clone())
-            .with_topics(topics.collect());
-        let invoked = shared.now();
         let coordinator = self.coordinator()?;
-        let answer = self.client.call(coordinator, COMMIT_VERSION, &request)?;
-        let completed = shared.now();
-        let mut result = Ok(());
-        for topic in &answer.topics {
-            for row in &topic.partitions {
-                let partition = shared.partition(&topic.name, row.partition_index);
-                let Some(partition) = partition else { continue };
-                if row.error_code != 0 {
-                    result = Err(Failure::Answered(row.error_code));
-                } else if let Some(offset) = positions.get(&partition) {
-                    self.client.history.marks.push(Mark {
-                        group: self.group,
-                        partition,
-                        offset: *offset,
-                        invoked,
-                        completed,
-                        kind: MarkKind::Committed,
-                    });
-                }
-            }
-        }
-        result
+        let member =
+            Membership { group: self.group, member_id: self.id.clone(), epoch: self.generation };
+        commit(&mut self.client, &member, coordinator, &positions(&self.readings))
     }
-}
-
-/// What a group has committed, as its coordinator says; noted in the client's history.
-pub fn committed(
-    client: &mut Client<'_>,
-    group: u16,
-    coordinator: i32,
-    partitions: &[Partition],
-) -> Result<BTreeMap<Partition, i64>, Failure> {
-    let shared = client.shared;
-    let topics = by_topic(shared, partitions.iter().copied()).map(|(topic, partitions)| {
-        OffsetFetchRequestTopic::default()
-            .with_name(topic_name(topic))
-            .with_partition_indexes(partitions.into_iter().map(|(_, index)| index).collect())
-    });
-    let request = OffsetFetchRequest::default()
-        .with_group_id(GroupId(text(&name(group))))
-        .with_topics(Some(topics.collect()))
-        .with_require_stable(true);
-    let invoked = shared.now();
-    let answer = client.call(coordinator, OFFSETS_VERSION, &request)?;
-    ok(answer.error_code)?;
-    let completed = shared.now();
-    let mut offsets = BTreeMap::new();
-    for topic in &answer.topics {
-        for row in &topic.partitions {
-            ok(row.error_code)?;
-            let Some(partition) = shared.partition(&topic.name, row.partition_index) else {
-                continue;
-            };
-            let offset = row.committed_offset.max(0);
-            let kind = MarkKind::Fetched;
-            let mark = Mark { group, partition, offset, invoked, completed, kind };
-            client.history.marks.push(mark);
-            offsets.insert(partition, offset);
-        }
-    }
-    Ok(offsets)
-}
-
-/// What a group has committed, whoever its coordinator is.
-pub fn committed_of_group(client: &mut Client<'_>, group: u16, within: Duration) -> bool {
-    let deadline = Instant::now() + within;
-    let partitions: Vec<Partition> = client.shared.partitions().collect();
-    while Instant::now() < deadline {
-        let request = FindCoordinatorRequest::default().with_key(text(&name(group)));
-        let broker = client.anyone();
-        if let Ok(answer) = client.call(broker, COORDINATOR_VERSION, &request)
-            && answer.error_code == 0
-            && committed(client, group, answer.node_id.0, &partitions).is_ok()
-        {
-            return true;
-        }
-        thread::sleep(BACKOFF);
-    }
-    false
-}
-
-fn by_topic(
-    shared: &Shared,
-    partitions: impl Iterator<Item = Partition>,
-) -> impl Iterator<Item = (&str, Vec<(Partition, i32)>)> {
-    let mut topics: BTreeMap<&str, Vec<(Partition, i32)>> = BTreeMap::new();
-    for partition in partitions {
-        let (topic, index) = shared.place(partition);
-        topics.entry(topic).or_default().push((partition, index));
-    }
-    topics.into_iter()
 }
 
 /// Partitions go to the members in turn.
@@ -389,10 +260,3 @@ fn embed(message: &impl Encodable) -> Result<Bytes, Failure> {
     message.encode(&mut bytes, EMBEDDED_VERSION).map_err(|_| Failure::NoLeader)?;
     Ok(bytes.freeze())
 }
-
-fn ok(code: i16) -> Result<(), Failure> {
-    if code == 0 { Ok(()) } else { Err(Failure::Answered(code)) }
-}
-
-/// As long as one answer may take.
-pub const ANSWERS_WITHIN: Duration = TIMEOUT.saturating_mul(10);

@@ -13,6 +13,7 @@ use crate::cluster::{Cluster, IDS};
 use crate::consumer::read_everything;
 use crate::disk::Disk;
 use crate::history::{Log, Ms, Partition};
+use crate::moves;
 use crate::network::Network;
 use crate::rules::{CLIENTS, Host, Rules, Trouble};
 use crate::run::READS_WITHIN;
@@ -37,6 +38,10 @@ pub struct Nemesis<'a> {
     pub clock: Option<Clock>,
     /// The disks of the brokers, where they can be made slow.
     pub disk: Option<Disk>,
+    /// Whether partitions can move.
+    pub moves: bool,
+    /// Partitions that have other replicas than they shall have in the end.
+    pub moved: Vec<Partition>,
     /// Asks who leads.
     pub client: Client<'a>,
     /// What was done, and how long it is answered for.
@@ -75,6 +80,10 @@ impl Nemesis<'_> {
             None => String::new(),
         };
         println!("{at:7.1} s  {number:3}  {}: {whom}{hold:.1} s", step.fault);
+        // Every third fault comes while a partition changes its replicas.
+        if self.moves && (step.fault == Fault::Reassign || dice.below(3) == 0) {
+            self.reassign(&mut dice);
+        }
         self.inflict(step, victim, &mut dice);
         self.heal(victim);
         let healed = self.client.shared.now();
@@ -166,6 +175,7 @@ impl Nemesis<'_> {
                     self.problem(error);
                 }
             }
+            Fault::ElectLeaders => return self.elect_leaders(step.hold_ms),
             fault => {
                 if let Some(network) = &self.network {
                     network.set(|rules| trouble(rules, fault, victim, dice));
@@ -204,6 +214,42 @@ impl Nemesis<'_> {
         if let Err(error) = self.cluster.start_all() {
             self.problem(format!("a broker cannot be started: {error}"));
         }
+        for partition in std::mem::take(&mut self.moved) {
+            self.move_back(partition);
+        }
+    }
+
+    /// Gives some partition other replicas.
+    fn reassign(&mut self, dice: &mut Dice) {
+        let partition = dice.below(self.client.shared.ends.len() as u64) as Partition;
+        let replicas = moves::draw_replicas(dice);
+        let (topic, index) = self.client.shared.place(partition);
+        println!("               {topic}-{index} moves to {replicas:?}");
+        // Without an answer it may come to it, too.
+        self.moved.push(partition);
+        if let Err(failure) = moves::reassign(&mut self.client, partition, &replicas) {
+            self.client.failed("reassign", partition, &failure);
+        }
+    }
+
+    fn move_back(&mut self, partition: Partition) {
+        let deadline = Instant::now() + RECOVERS_WITHIN;
+        while let Err(failure) = moves::reassign(&mut self.client, partition, &IDS) {
+            self.client.failed("reassign", partition, &failure);
+            if Instant::now() > deadline {
+                return self.problem(format!("a partition is not moved: {}", failure.name()));
+            }
+        }
+    }
+
+    fn elect_leaders(&mut self, hold_ms: u64) {
+        let end = Instant::now() + Duration::from_millis(hold_ms);
+        while self.goes_on() && Instant::now() < end {
+            if let Err(failure) = moves::elect_preferred(&mut self.client) {
+                self.client.history.error(format!("elect leaders: {}", failure.name()));
+            }
+            self.rest(LOOKS_EVERY.as_millis() as u64);
+        }
     }
 
     /// Reads everything while each broker in turn is down, so that others lead what it has led:
@@ -213,15 +259,19 @@ impl Nemesis<'_> {
             if !self.goes_on() {
                 return;
             }
+            let killed = Instant::now();
             self.cluster.kill(&[id]);
             match read_everything(&mut self.client, READS_WITHIN) {
                 Ok(log) => logs.push(log),
                 Err(why) => self.problem(format!("nothing is read without broker {id}: {why}")),
             }
+            let read = killed.elapsed().as_secs_f64();
             self.heal(id);
             if let Err(why) = self.wait_until(Nemesis::out_of_sync) {
                 self.problem(format!("after the death of broker {id}: {why}"));
             }
+            let well = killed.elapsed().as_secs_f64() - read;
+            println!("               broker {id}: read in {read:.1} s, in sync {well:.1} s later");
         }
     }
 
@@ -312,6 +362,8 @@ fn trouble(rules: &mut Rules, fault: Fault, victim: i32, dice: &mut Dice) {
         | Fault::Pause(_)
         | Fault::RollingRestart
         | Fault::ClockJump(_)
-        | Fault::SlowDisk(_) => {}
+        | Fault::SlowDisk(_)
+        | Fault::Reassign
+        | Fault::ElectLeaders => {}
     }
 }

@@ -13,15 +13,15 @@ use crate::clock::Clock;
 use crate::cluster::{Cluster, IDS, Plan, binary};
 use crate::consumer::{CATCHES_UP_WITHIN, read_everything};
 use crate::disk::Disk;
-use crate::group::{ANSWERS_WITHIN, committed_of_group};
 use crate::history::{History, Log};
 use crate::nemesis::{INTERRUPTED, Nemesis};
 use crate::network::Network;
+use crate::offsets::committed_of_group;
 use crate::rules::Host;
 use crate::schedule::{Fault, Schedule};
 use crate::settings::Settings;
 use crate::stalls::Window;
-use crate::{consumer, group, producer};
+use crate::{consumer, consumer_group, group, moves, producer};
 
 /// Topics, and how many partitions each has.
 const TOPICS: [(&str, i32); 2] = [("chaos-a", 4), ("chaos-b", 2)];
@@ -29,9 +29,9 @@ const TOPICS: [(&str, i32); 2] = [("chaos-a", 4), ("chaos-b", 2)];
 const PRODUCERS: u64 = 2;
 /// Consumers without a group; they are the readers 0, 1 and so on.
 const CONSUMERS: u16 = 2;
-/// The group, which is a reader as well.
-const GROUP: u16 = 100;
-/// Its members.
+/// A group of the classic protocol and one of the new one, which are readers as well.
+const GROUPS: [u16; 2] = [100, 101];
+/// Members of each group.
 const MEMBERS: u64 = 3;
 /// Whose clock jumps.
 const CLOCK_OF: i32 = 2;
@@ -96,11 +96,16 @@ pub fn run(settings: &Settings, dir: &Path) -> Result<Found, String> {
         network,
         clock,
         disk,
+        moves: moves::are_served(&mut Client::new(&shared, settings.seed)),
+        moved: Vec::new(),
         client: Client::new(&shared, settings.seed),
         windows: Vec::new(),
         problems: Vec::new(),
         until: Instant::now() + settings.time,
     };
+    if !nemesis.moves {
+        skipped(&mut found, "reassignment", "the brokers do not serve it");
+    }
     let faults = faults(settings, &nemesis);
     thread::scope(|scope| {
         let producers = start_producers(scope, &shared, settings.seed);
@@ -146,6 +151,7 @@ fn faults(settings: &Settings, nemesis: &Nemesis<'_>) -> Vec<Fault> {
     let possible = |fault: &Fault| match fault {
         Fault::ClockJump(_) => nemesis.clock.is_some(),
         Fault::SlowDisk(_) => nemesis.disk.is_some(),
+        Fault::Reassign | Fault::ElectLeaders => nemesis.moves,
         fault => nemesis.network.is_some() || !fault.needs_network(),
     };
     let asked = |fault: &Fault| fault.to_string().contains(&settings.only);
@@ -216,10 +222,11 @@ fn start_readers<'scope>(
         scope.spawn(move || consumer::run(shared, reader, seed))
     });
     let mut clients: Clients<'scope> = consumers.collect();
-    clients.extend((0..MEMBERS).map(|member| {
-        let seed = seed ^ (member << 56);
-        scope.spawn(move || group::run(shared, GROUP, seed))
-    }));
+    for member in 0..MEMBERS {
+        let (seed, [classic, new]) = (seed ^ (member << 56), GROUPS);
+        clients.push(scope.spawn(move || group::run(shared, classic, seed)));
+        clients.push(scope.spawn(move || consumer_group::run(shared, new, !seed)));
+    }
     clients
 }
 
@@ -245,8 +252,10 @@ fn read_at_the_end(shared: &Shared, seed: u64, found: &mut Found) {
         }
         Err(why) => found.problems.push(format!("the final read does not come to its end: {why}")),
     }
-    if !committed_of_group(&mut client, GROUP, ANSWERS_WITHIN) {
-        found.problems.push("nobody says what the group has committed".to_owned());
+    for group in GROUPS {
+        if !committed_of_group(&mut client, group, READS_WITHIN) {
+            found.problems.push(format!("nobody says what group {group} has committed"));
+        }
     }
     found.history.merge(client.history);
 }
@@ -265,5 +274,5 @@ fn finish(shared: &Shared, readers: Clients<'_>, found: &mut Found) {
     }
     shared.stop.store(true, Ordering::Release);
     join(readers, found);
-    found.readers = (0..CONSUMERS).chain([GROUP]).collect();
+    found.readers = (0..CONSUMERS).chain(GROUPS).collect();
 }

@@ -81,6 +81,10 @@ pub enum Fault {
     ClockJump(Target),
     /// Its disk is slow.
     SlowDisk(Target),
+    /// A partition gets other replicas, and later its old ones back.
+    Reassign,
+    /// Every partition is to be led by its first replica, again and again.
+    ElectLeaders,
 }
 
 impl Fault {
@@ -104,6 +108,8 @@ impl Fault {
         Fault::PacketLoss(Target::Leader),
         Fault::ClockJump(Target::Leader),
         Fault::SlowDisk(Target::Leader),
+        Fault::Reassign,
+        Fault::ElectLeaders,
     ];
 
     /// Its kind, as the table names it.
@@ -123,6 +129,8 @@ impl Fault {
             Fault::PacketLoss(_) => "packet loss",
             Fault::ClockJump(_) => "clock jump",
             Fault::SlowDisk(_) => "slow disk",
+            Fault::Reassign => "reassignment",
+            Fault::ElectLeaders => "preferred leaders",
         }
     }
 
@@ -130,6 +138,7 @@ impl Fault {
     pub fn target(self) -> Option<Target> {
         match self {
             Fault::KillAll | Fault::RollingRestart => None,
+            Fault::Reassign | Fault::ElectLeaders => None,
             Fault::Kill(target)
             | Fault::Pause(target)
             | Fault::Isolate(target)

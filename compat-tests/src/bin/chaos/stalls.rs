@@ -51,11 +51,17 @@ pub fn costs(history: &History, windows: &[Window]) -> BTreeMap<&'static str, Co
 }
 
 /// The longest time between two of `times`, sorted, of which at least a part is in the window.
+/// Where there is none before it or behind it, its own ends count.
 fn longest(times: &[Ms], window: &Window) -> Ms {
-    let first = times.partition_point(|time| *time <= window.from).saturating_sub(1);
-    let end = times.partition_point(|time| *time < window.to) + 1;
-    let within = &times[first..end.min(times.len())];
-    within.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(window.to - window.from)
+    let first = times.partition_point(|time| *time <= window.from);
+    let end = times.partition_point(|time| *time < window.to);
+    let mut before = first.checked_sub(1).map_or(window.from, |last| times[last]);
+    let mut longest = 0;
+    for time in times[first..end.max(first)].iter().chain([times.get(end).unwrap_or(&window.to)]) {
+        longest = longest.max(time - before);
+        before = *time;
+    }
+    longest
 }
 
 #[cfg(test)]
@@ -76,7 +82,7 @@ mod tests {
         let window = |name, from, to| Window { name, from, to };
         let costs = costs(&history, &[window("a", 20, 60), window("a", 92, 99), window("b", 3, 6)]);
         assert_eq!(costs["a"], Cost { count: 2, one_partition: 150, all_partitions: 40 });
-        assert_eq!(costs["b"], Cost { count: 1, one_partition: 5, all_partitions: 5 });
+        assert_eq!(costs["b"], Cost { count: 1, one_partition: 37, all_partitions: 5 });
     }
 
     #[test]

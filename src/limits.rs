@@ -10,6 +10,11 @@ pub const CONNECTION_OUTSTANDING_REPLIES: usize = 256;
 /// longer read. A single larger request passes alone.
 pub const CONNECTION_IN_FLIGHT_BYTES: usize = 32 * 1024 * 1024;
 
+/// Bytes of requests of all connections up to which a connection reads ahead of its answers. Beyond
+/// them each has one request in work: more would not be done sooner, and memory that is written
+/// anew all the time costs more than what it brings.
+pub const READ_AHEAD_BYTES: i64 = 32 * 1024 * 1024;
+
 /// The most that one read takes from a socket. The broker's budget is looked at before each read
 /// and charged after it, so every connection may overrun the budget by this much, and no more.
 pub const SOCKET_READ_BYTES: usize = 1024 * 1024;

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
-use crate::limits::{CONNECTION_IN_FLIGHT_BYTES, CONNECTION_OUTSTANDING_REPLIES};
+use crate::limits::{CONNECTION_IN_FLIGHT_BYTES, CONNECTION_OUTSTANDING_REPLIES, READ_AHEAD_BYTES};
 use crate::net::budget::InFlightBudget;
 use crate::net::frame_reader::{Frame, FrameError, FrameReader};
 use crate::net::reply_writer::ReplyWriter;
@@ -104,7 +104,8 @@ pub async fn run_connection<H: RequestHandler>(
 ) -> CloseReason {
     let max_idle = limits.max_idle;
     let mut connection = Connection {
-        reader: FrameReader::new(limits.max_request_bytes, limits.budget),
+        reader: FrameReader::new(limits.max_request_bytes, Arc::clone(&limits.budget)),
+        budget: limits.budget,
         writer: ReplyWriter::new(max_idle),
         replies: FuturesOrdered::new(),
         unanswered_bytes: 0,
@@ -150,6 +151,7 @@ struct Connection<H> {
     peer: Peer,
     handler: Arc<H>,
     reader: FrameReader,
+    budget: Arc<InFlightBudget>,
     writer: ReplyWriter,
     replies: FuturesOrdered<OrderedReply>,
     /// Bytes of the requests whose replies are not yet written.
@@ -166,9 +168,7 @@ impl<H: RequestHandler> Connection<H> {
             if shutdown.is_cancelled() && self.replies.is_empty() {
                 return Ok(());
             }
-            let may_read = !shutdown.is_cancelled()
-                && self.replies.len() < CONNECTION_OUTSTANDING_REPLIES
-                && self.unanswered_bytes < CONNECTION_IN_FLIGHT_BYTES;
+            let may_read = !shutdown.is_cancelled() && self.may_read();
             tokio::select! {
                 biased;
                 Some((request_bytes, reply)) = self.replies.next() => {
@@ -189,6 +189,15 @@ impl<H: RequestHandler> Connection<H> {
                 }
             }
         }
+    }
+
+    /// Whether another request is taken now. One that is refused here is taken once an earlier one
+    /// of this connection is answered.
+    fn may_read(&self) -> bool {
+        let reads_ahead = self.replies.len() < CONNECTION_OUTSTANDING_REPLIES
+            && self.unanswered_bytes < CONNECTION_IN_FLIGHT_BYTES
+            && self.budget.in_flight_bytes() < READ_AHEAD_BYTES;
+        reads_ahead || self.unanswered_bytes == 0
     }
 
     async fn handle(&mut self, frame: Frame) -> Result<(), CloseReason> {

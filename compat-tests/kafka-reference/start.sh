@@ -27,6 +27,8 @@ log.dirs=$dir/data
 offsets.topic.replication.factor=$replicas
 transaction.state.log.replication.factor=$replicas
 transaction.state.log.min.isr=$((replicas / 2 + replicas % 2))
+share.coordinator.state.topic.replication.factor=$replicas
+share.coordinator.state.topic.min.isr=$((replicas / 2 + replicas % 2))
 group.initial.rebalance.delay.ms=0
 log.cleaner.dedupe.buffer.size=4194304
 ${KAFKA_PROPERTIES:-}

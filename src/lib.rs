@@ -23,5 +23,6 @@ pub mod net;
 pub mod panics;
 pub mod peers;
 pub mod readiness;
+pub mod rewind;
 pub mod surroundings;
 pub mod telemetry;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::group::event::{
-    GroupConfig, GroupReply, GroupRequest, MigrationPolicy, OffsetCommitTopic, TopicShape,
+    GroupConfig, GroupReply, GroupRequest, MigrationPolicy, Rewind, RewindTo, TopicShape,
     TopicsSnapshot,
 };
 use super::group::{GroupShard, GroupSoft};
@@ -116,8 +116,14 @@ impl GroupCoordinator {
         group_id: &str,
         request: GroupRequest,
     ) -> impl Future<Output = Answer<GroupShard>> + Send + use<> {
-        if let GroupRequest::OffsetCommit(commit) = &request {
-            self.note_topics(&commit.topics);
+        match &request {
+            GroupRequest::OffsetCommit(commit) => {
+                self.note_topics(commit.topics.iter().map(|of| (of.topic_id, &of.topic)));
+            }
+            GroupRequest::Rewind(Rewind { to: RewindTo::Places(places), .. }) => {
+                self.note_topics(places.iter().map(|of| (of.topic_id, &of.topic)));
+            }
+            _ => {}
         }
         let partition = self.shards.partition_for(group_id);
         let answer = partition.map(|partition| self.shards.call(partition, request));
@@ -138,10 +144,10 @@ impl GroupCoordinator {
         join_all(partitions.map(|partition| self.shards.call(partition, request.clone())))
     }
 
-    fn note_topics(&self, topics: &[OffsetCommitTopic]) {
+    fn note_topics<'a>(&self, topics: impl Iterator<Item = (TopicId, &'a String)>) {
         let seen = Arc::clone(&self.surroundings.lock().topics);
-        for topic in topics.iter().filter(|topic| seen.by_id(topic.topic_id).is_none()) {
-            self.unseen.topics.lock().insert(topic.topic_id, topic.topic.clone());
+        for (topic_id, topic) in topics.filter(|(topic_id, _)| seen.by_id(*topic_id).is_none()) {
+            self.unseen.topics.lock().insert(topic_id, topic.clone());
             self.unseen.noted.notify_one();
         }
     }

@@ -16,8 +16,8 @@ use crate::coordinator::group::GroupSoft;
 use crate::coordinator::group::event::{
     Client, DescribeGroup, GroupConfig, GroupId, GroupRequest, Heartbeat, JoinGroup, JoinProtocol,
     LeaveGroup, LeavingMember, ListGroups, MemberId, MigrationPolicy, OffsetCommit,
-    OffsetCommitPartition, OffsetCommitTopic, OffsetDelete, OffsetFetch, OffsetFetchTopic,
-    SyncGroup,
+    OffsetCommitPartition, OffsetCommitTopic, OffsetDelete, OffsetFetch, OffsetFetchTopic, Rewind,
+    RewindPlace, RewindTarget, RewindTo, SyncGroup,
 };
 use crate::coordinator::shard::When;
 
@@ -124,8 +124,8 @@ impl Script {
             }),
             "list" => list(command),
             "delete" => GroupRequest::DeleteGroup(group_id(command)),
-            "commit" => GroupRequest::OffsetCommit(commit(command, 3)),
-            "rewind" => GroupRequest::Rewind(commit(command, 1)),
+            "commit" => GroupRequest::OffsetCommit(commit(command)),
+            "rewind" => rewind(command),
             "fetch" => fetch(command),
             "delete-offsets" => GroupRequest::OffsetDelete(OffsetDelete {
                 group_id: group_id(command),
@@ -301,9 +301,39 @@ fn list(command: &Command) -> GroupRequest {
     GroupRequest::ListGroups(ListGroups { states: words("states"), types: words("types") })
 }
 
-/// What is committed stands behind `skip` other words; a rewind has no member and no generation.
-fn commit(command: &Command, skip: usize) -> OffsetCommit {
-    let words = command.args()[skip..].iter().filter(|word| word.contains('@'));
+/// `t-0@5`, `t-0@+5`, `t-0@-5`, within `start=` and `end=`; `before` undoes.
+fn rewind(command: &Command) -> GroupRequest {
+    let words = command.args()[1..].iter().filter(|word| word.contains('@'));
+    let places = words.map(|word| {
+        let (place, target) = word.split_once('@').unwrap();
+        let (topic, partition) = partition(place);
+        let number = target.parse().unwrap();
+        let target = match target.starts_with(['+', '-']) {
+            true => RewindTarget::Shift(number),
+            false => RewindTarget::Offset(Offset(number)),
+        };
+        RewindPlace {
+            topic,
+            topic_id: TopicId::default(),
+            partition,
+            target,
+            log_start_offset: Offset(command.option("start").unwrap_or(0)),
+            end_offset: Offset(command.option("end").unwrap_or(100)),
+        }
+    });
+    GroupRequest::Rewind(Rewind {
+        group_id: group_id(command),
+        to: match command.has("before") {
+            true => RewindTo::Before,
+            false => RewindTo::Places(places.collect()),
+        },
+        is_dry_run: command.has("dry"),
+    })
+}
+
+/// What is committed stands behind group, member and generation.
+fn commit(command: &Command) -> OffsetCommit {
+    let words = command.args()[3..].iter().filter(|word| word.contains('@'));
     let topics = words.map(|word| {
         let (place, committed) = word.split_once('@').unwrap();
         let (topic, partition) = partition(place);
@@ -321,8 +351,8 @@ fn commit(command: &Command, skip: usize) -> OffsetCommit {
     });
     OffsetCommit {
         group_id: group_id(command),
-        generation_id_or_member_epoch: if skip == 3 { command.arg(2) } else { -1 },
-        member_id: if skip == 3 { member_id(command) } else { MemberId::from("") },
+        generation_id_or_member_epoch: command.arg(2),
+        member_id: member_id(command),
         group_instance_id: command.option("instance"),
         retention_time_ms: command.option("retention"),
         supports_member_epochs: command.has("v9"),

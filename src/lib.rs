@@ -17,6 +17,7 @@ pub mod fetch;
 pub mod handlers;
 pub mod http;
 pub mod ids;
+pub mod iso8601;
 pub mod lag;
 pub mod limits;
 pub mod net;

@@ -3,4 +3,3 @@
 
 pub mod question;
 pub mod service;
-pub mod time;

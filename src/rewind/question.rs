@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use protocol::types::Timestamp;
 use serde_json::{Map, Value};
 
-use super::time::{parse_datetime, parse_duration};
+use crate::iso8601::{parse_datetime, parse_duration};
 
 /// The keys that say where to; exactly one of them is given.
 const TARGETS: &[&str] =

@@ -28,7 +28,7 @@ pub use self::consumer::{
 pub use self::rewind::{
     Rewind, RewindOutcome, RewindPlace, RewindRefusal, RewindReply, RewindTarget, RewindTo, Rewound,
 };
-pub use super::config::{GroupConfig, MigrationPolicy};
+pub use super::config::{ConsumerGroupConfig, GroupConfig, MigrationPolicy};
 pub use super::topics::{TopicShape, TopicsSnapshot};
 
 /// A group's name.

@@ -14,10 +14,10 @@ use super::harness::{Machine, Outcome};
 use super::{consumer_script, print};
 use crate::coordinator::group::GroupSoft;
 use crate::coordinator::group::event::{
-    Client, DescribeGroup, GroupConfig, GroupId, GroupRequest, Heartbeat, JoinGroup, JoinProtocol,
-    LeaveGroup, LeavingMember, ListGroups, MemberId, MigrationPolicy, OffsetCommit,
-    OffsetCommitPartition, OffsetCommitTopic, OffsetDelete, OffsetFetch, OffsetFetchTopic, Rewind,
-    RewindPlace, RewindTarget, RewindTo, SyncGroup,
+    Client, ConsumerGroupConfig, DescribeGroup, GroupConfig, GroupId, GroupRequest, Heartbeat,
+    JoinGroup, JoinProtocol, LeaveGroup, LeavingMember, ListGroups, MemberId, MigrationPolicy,
+    OffsetCommit, OffsetCommitPartition, OffsetCommitTopic, OffsetDelete, OffsetFetch,
+    OffsetFetchTopic, Rewind, RewindPlace, RewindTarget, RewindTo, SyncGroup,
 };
 use crate::coordinator::shard::When;
 
@@ -107,6 +107,7 @@ impl Script {
     fn run(&mut self, command: &Command) -> String {
         let request = match command.name.as_str() {
             "config" => return self.configure(command),
+            "config-group" => return self.configure_group(command),
             "advance" => return self.advance(command.arg(0)),
             "reload" => {
                 self.labels.clear();
@@ -212,6 +213,19 @@ impl Script {
             command.option("metadata").unwrap_or(config.offset_metadata_max_bytes);
         config.offsets_retention_ms =
             command.option("retention").unwrap_or(config.offsets_retention_ms);
+        self.machine.request(0, GroupRequest::Configure(Arc::new(config)));
+        String::new()
+    }
+
+    /// What is set on a KIP-848 group.
+    fn configure_group(&mut self, command: &Command) -> String {
+        let mut config = GroupConfig::clone(&self.machine.soft.config);
+        let of_group = ConsumerGroupConfig {
+            session_timeout_ms: command.option("session"),
+            heartbeat_interval_ms: command.option("heartbeat"),
+            assignment_interval_ms: command.option("interval"),
+        };
+        config.consumer_groups.insert(group_id(command), of_group);
         self.machine.request(0, GroupRequest::Configure(Arc::new(config)));
         String::new()
     }

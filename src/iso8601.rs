@@ -1,4 +1,4 @@
-//! Pure: points in time and lengths of it, written as kafka-consumer-groups takes them.
+//! Pure: points in time and lengths of it, written as Kafka's tools take them.
 
 use protocol::types::Timestamp;
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cluster::metadata::{MetadataImage, TopicImage};
-use cluster::replica::Replica;
+use cluster::replica::{LogPlaces, LogQuestion};
+use futures::StreamExt;
 use protocol::error_code::ErrorCode;
 use protocol::types::{BrokerId, Offset, PartitionId};
 
@@ -18,6 +19,7 @@ use crate::coordinator::group::event::{
 use crate::coordinator::group_runtime::OFFSETS_TOPIC;
 use crate::coordinator::runtime::CoordinatorError;
 use crate::lag::members;
+use crate::limits::REWIND_LOOKUPS;
 
 /// What became of a group, or would.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +85,7 @@ pub async fn rewind(
 ) -> Result<Outcome, Refusal> {
     let committed = committed(services, group).await?;
     let places = selected(services, group, question, &committed).await?;
-    let found = lookup(services, places, question.target).await?;
+    let found = lookup(services, places, question.target).await;
     let (mut rows, mut asked, mut warnings) = (Vec::new(), Vec::new(), BTreeMap::new());
     for (place, found) in found {
         match found {
@@ -120,11 +122,13 @@ pub async fn undo(
 ) -> Result<Outcome, Refusal> {
     let reply = ask(services, group, RewindTo::Before, is_dry_run).await?;
     let image = services.cluster.metadata();
-    let rows = reply.rows.iter().map(|rewound| {
-        let warning = deleted_meanwhile(services, &image, rewound);
-        row(rewound, warning)
+    let image = &*image;
+    let rows = reply.rows.into_iter().map(|rewound| async move {
+        let warning = deleted_meanwhile(services, image, &rewound).await;
+        row(&rewound, warning)
     });
-    Ok(Outcome { group_type: reply.group_type, epoch: reply.epoch, rows: rows.collect() })
+    let rows = futures::stream::iter(rows).buffered(REWIND_LOOKUPS).collect().await;
+    Ok(Outcome { group_type: reply.group_type, epoch: reply.epoch, rows })
 }
 
 fn row(rewound: &Rewound, warning: Option<String>) -> Row {
@@ -159,14 +163,14 @@ fn clamped(place: &RewindPlace, rewound: &Rewound) -> Option<String> {
 }
 
 /// What is restored may be gone from the log by now.
-fn deleted_meanwhile(
+async fn deleted_meanwhile(
     services: &Services,
     image: &MetadataImage,
     rewound: &Rewound,
 ) -> Option<String> {
-    let topic = image.topic(&rewound.topic)?;
-    let replica = services.cluster.replica(topic.id, rewound.partition).ok()?;
-    let (start, after) = (replica.offsets().log_start_offset, rewound.after?);
+    let (topic, after) = (image.topic(&rewound.topic)?, rewound.after?);
+    let question = LogQuestion { topic: topic.id, partition: rewound.partition, time: None };
+    let start = services.cluster.look_up(question).await.ok()?.log_start_offset;
     (after < start).then(|| {
         format!(
             "records below {start} are deleted by now: members begin where their \
@@ -300,56 +304,44 @@ async fn selected(
     Ok(places)
 }
 
-/// Off the async workers, because a time may have to be looked for on the disk.
+/// Asks the partitions' leaders, some at a time.
 async fn lookup(
-    services: &Arc<Services>,
+    services: &Services,
     places: BTreeSet<Place>,
     target: Target,
-) -> Result<Vec<(Place, Result<Found, String>)>, Refusal> {
-    let services = Arc::clone(services);
-    let look = move || {
-        let image = services.cluster.metadata();
-        let found = |place: Place| {
-            let found = find(&services, &image, &place, target);
-            (place, found)
-        };
-        places.into_iter().map(found).collect()
-    };
-    tokio::task::spawn_blocking(look)
-        .await
-        .map_err(|error| Refusal::NotNow(format!("offsets cannot be looked up: {error}")))
+) -> Vec<(Place, Result<Found, String>)> {
+    let image = services.cluster.metadata();
+    let image = &*image;
+    let found = places.into_iter().map(|place| async move {
+        let found = find(services, image, &place, target).await;
+        (place, found)
+    });
+    futures::stream::iter(found).buffered(REWIND_LOOKUPS).collect().await
 }
 
-fn find(
+async fn find(
     services: &Services,
     image: &MetadataImage,
     (name, partition): &Place,
     target: Target,
 ) -> Result<Found, String> {
     let topic = image.topic(name).ok_or("the topic does not exist")?;
-    let of = topic.partition(*partition).ok_or("the topic has no such partition")?;
-    let replica = services.cluster.replica(topic.id, *partition).map_err(|_| {
-        let brokers: Vec<String> = of.replicas.iter().map(ToString::to_string).collect();
-        format!("the partition is on other brokers ({})", brokers.join(", "))
-    })?;
-    let offsets = replica.offsets();
-    let (start, end) = (offsets.log_start_offset, offsets.high_watermark);
-    let mut warning = follows(&replica);
-    let target = match target {
-        Target::Earliest => RewindTarget::Offset(start),
-        Target::Latest => RewindTarget::Offset(end),
-        Target::Offset(offset) => RewindTarget::Offset(Offset(offset)),
-        Target::Shift(by) => RewindTarget::Shift(by),
-        Target::Time(at) => {
-            let found = replica
-                .offset_for_timestamp(at, end)
-                .map_err(|error| format!("its log cannot be read: {error}"))?;
-            if found.is_none() {
-                let sentence =
-                    format!("no record is of that time or later: the end {end} is taken");
-                warning = Some(sentence);
-            }
-            RewindTarget::Offset(found.map_or(end, |found| found.offset))
+    topic.partition(*partition).ok_or("the topic has no such partition")?;
+    let time = match target {
+        Target::Time(at) => Some(at),
+        _ => None,
+    };
+    let question = LogQuestion { topic: topic.id, partition: *partition, time };
+    let places = services.cluster.look_up(question).await.map_err(|error| error.to_string())?;
+    let LogPlaces { log_start_offset: start, high_watermark: end, found } = places;
+    let (target, warning) = match target {
+        Target::Earliest => (RewindTarget::Offset(start), None),
+        Target::Latest => (RewindTarget::Offset(end), None),
+        Target::Offset(offset) => (RewindTarget::Offset(Offset(offset)), None),
+        Target::Shift(by) => (RewindTarget::Shift(by), None),
+        Target::Time(_) => {
+            let nothing = || format!("no record is of that time or later: the end {end} is taken");
+            (RewindTarget::Offset(found.unwrap_or(end)), found.is_none().then(nothing))
         }
     };
     let place = RewindPlace {
@@ -361,13 +353,4 @@ fn find(
         end_offset: end,
     };
     Ok(Found { place, warning })
-}
-
-fn follows(replica: &Replica) -> Option<String> {
-    let leader = replica
-        .leadership()
-        .leader
-        .map_or("another broker".to_owned(), |leader| format!("broker {leader}"));
-    (!replica.is_leader())
-        .then(|| format!("looked up in a copy that follows {leader}: its end may lie behind"))
 }

@@ -1,19 +1,21 @@
 //! Groups that are rewound, by HTTP and by the command, while they are at work and while they are
 //! not.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use compat_tests::batches::{batch, start_ms};
 use compat_tests::broker::is_kafka;
-use compat_tests::requests::topic_name;
+use compat_tests::requests::{CREATE_TOPICS_VERSION, create_topics, text, topic_name};
 use compat_tests::{Broker, Connection};
-use kafka_protocol::messages::DeleteRecordsRequest;
 use kafka_protocol::messages::delete_records_request::{
     DeleteRecordsPartition, DeleteRecordsTopic,
 };
+use kafka_protocol::messages::{DeleteRecordsRequest, FindCoordinatorRequest};
 use protocol::ErrorCode;
 use serde_json::{Value, json};
 
+use crate::cluster::{Trio, eventually};
 use crate::consumer_client::{self, settle};
 use crate::group_client::{Member, commit, committed, delete, ensure_coordinator};
 use crate::harness::{BINARY, Scene, connect, shared};
@@ -358,4 +360,59 @@ rewound-by-command          1       8      5
 
 fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Leaders and copies of the partitions are all over the cluster, and only one broker coordinates
+/// the group.
+#[test]
+fn in_a_cluster_the_coordinator_asks_the_leaders() {
+    if is_kafka() {
+        return;
+    }
+    let trio = Trio::start();
+    let (group, topic) = ("far-flung", "rewound-all-over");
+    let mut connection = trio.anyone();
+    // One copy of each partition, so that no broker has all of them.
+    let mut create = create_topics(topic, 6, &[]);
+    create.topics[0].replication_factor = 1;
+    assert_eq!(connection.call(CREATE_TOPICS_VERSION, &create).topics[0].error_code, 0);
+    let leaders = eventually("leader of each partition", || {
+        let rows = trio.anyone().describe_topic(topic).partitions;
+        let leaders: BTreeMap<i32, i32> =
+            rows.iter().map(|row| (row.partition_index, row.leader_id.0)).collect();
+        (leaders.len() == 6 && leaders.values().all(|id| *id > 0)).then_some(leaders)
+    });
+    assert!(leaders.values().any(|id| *id != leaders[&0]), "they lead all over: {leaders:?}");
+    for (partition, leader) in &leaders {
+        eventually("leader that takes records", || {
+            let mut connection = trio.brokers[leader].connect();
+            let row = connection.produce(topic, *partition, batch(&["x"; 10]));
+            (row.error_code == 0).then_some(())
+        });
+    }
+    let find = FindCoordinatorRequest::default().with_coordinator_keys(vec![text(group)]);
+    let coordinator = eventually("coordinator", || {
+        let found = trio.anyone().call(4, &find).coordinators.remove(0);
+        (found.error_code == 0).then_some(found.node_id.0)
+    });
+    let broker = &trio.brokers[&coordinator];
+    let mut connection = broker.connect();
+    ensure_coordinator(&mut connection, group);
+    for partition in leaders.keys() {
+        eventually("coordinator that knows the topic", || {
+            let done = commit(&mut connection, group, topic, *partition, 1) == ErrorCode::None;
+            done.then_some(())
+        });
+    }
+    let datetime = json!({"to_datetime": datetime(start_ms() + 4)});
+    for (asked, after) in [(json!({"to_latest": true}), 10), (datetime, 4)] {
+        let moved = rewind(broker, group, &asked);
+        assert!(moved.iter().all(|(_, _, to)| *to == Some(after)), "{asked}: {moved:?}");
+        assert_eq!(moved.len(), 6);
+    }
+    let (_, elsewhere) = trio.brokers.iter().find(|(id, _)| **id != coordinator).expect("another");
+    let (status, json) = post(elsewhere, group, "rewind", &json!({"to_latest": true}));
+    assert!(status.contains("421"), "{status} {json}");
+    let sentence = format!("group {group}: its coordinator is broker {coordinator}");
+    assert!(json["error"].as_str().is_some_and(|said| said.starts_with(&sentence)), "{json}");
 }

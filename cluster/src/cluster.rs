@@ -22,7 +22,7 @@ use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, TopicImage};
 use crate::raft::{RaftGroup, Timing, spawn};
 use crate::replica::lifecycle::{Environment, node_id};
 use crate::replica::registry::Registry;
-use crate::replica::{LogStartObserver, Replica};
+use crate::replica::{LogPlaces, LogQuestion, LogStartObserver, LookupError, Replica, lookup};
 use crate::transport::{NoPeers, PeerError, PeerHandler, PeerMessage, PeerTransport};
 use crate::{ClusterError, ReadError};
 
@@ -246,6 +246,16 @@ impl Cluster {
         self.registry.get(topic, partition).ok_or(ReadError::Gone)
     }
 
+    /// Asks the leader of a partition, here or on another broker, what its log says.
+    pub async fn look_up(&self, question: LogQuestion) -> Result<LogPlaces, LookupError> {
+        let image = self.metadata();
+        let topic = image.topic_by_id(question.topic);
+        let partition = topic.and_then(|topic| topic.partition(question.partition));
+        let partition = partition.ok_or(LookupError::NoLeader)?;
+        let transport = &*self.forwarding.transport;
+        lookup::anywhere(self.broker_id, &self.registry, transport, partition, question).await
+    }
+
     /// Has `observer` told of every log start that moves from now on while this broker leads; it
     /// must not block. The first observer stays.
     pub fn observe_log_starts(&self, observer: LogStartObserver) {
@@ -282,6 +292,9 @@ impl Cluster {
     ) -> Result<PeerMessage, PeerError> {
         if message.kind == forwarding::SUBMIT {
             return forwarding::answer(&self.metadata, &message.head).await;
+        }
+        if message.kind == lookup::LOOKUP {
+            return lookup::answer(&self.registry, &message).await;
         }
         match self.raft_group_soon(group).await {
             Some(group) => group.handle(message).await,

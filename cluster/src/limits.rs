@@ -33,6 +33,9 @@ pub(crate) const MAX_PARTITIONS: usize = 10_000;
 /// How long a metadata command waits for a leader, and for the leader's answer.
 pub(crate) const FORWARD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a broker waits for what another one finds in a partition's log.
+pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Pause before the metadata leader is looked for again.
 pub(crate) const FORWARD_RETRY_DELAY: Duration = Duration::from_millis(50);
 

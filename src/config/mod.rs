@@ -6,6 +6,7 @@ pub mod broker;
 pub mod definitions;
 pub mod describe;
 pub mod environment;
+pub mod group;
 pub mod listeners;
 pub mod peers;
 pub mod properties;

@@ -36,6 +36,7 @@ pub mod incremental_alter_configs;
 pub mod init_producer_id;
 pub mod join_group;
 pub mod leave_group;
+pub mod list_config_resources;
 pub mod list_groups;
 pub mod list_offsets;
 pub mod list_partition_reassignments;
@@ -163,6 +164,7 @@ table! {
     describe_cluster: DescribeCluster,
     consumer_group_heartbeat: ConsumerGroupHeartbeat,
     consumer_group_describe: ConsumerGroupDescribe,
+    list_config_resources: ListConfigResources,
     describe_topic_partitions: DescribeTopicPartitions,
 }
 

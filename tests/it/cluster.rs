@@ -18,14 +18,15 @@ const TOPIC: &str = "replicated";
 const PARTITIONS: i32 = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Trio {
+/// Three brokers that are one cluster.
+pub struct Trio {
     // By node id; dropped before the directory that they write to.
-    brokers: BTreeMap<i32, Broker>,
+    pub brokers: BTreeMap<i32, Broker>,
     _dir: TempDir,
 }
 
 impl Trio {
-    fn start() -> Trio {
+    pub fn start() -> Trio {
         let dir = temp_dir();
         let ports: [u16; 3] = free_ports().expect("free ports");
         let voters = IDS.iter().zip(ports).map(|(id, port)| format!("{id}@127.0.0.1:{port}"));
@@ -44,7 +45,7 @@ impl Trio {
         Trio { brokers: IDS.into_iter().zip(brokers).collect(), _dir: dir }
     }
 
-    fn anyone(&self) -> Connection {
+    pub fn anyone(&self) -> Connection {
         self.brokers.values().next().expect("one is left").connect()
     }
 
@@ -78,7 +79,7 @@ impl Trio {
     }
 }
 
-fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = check() {

@@ -9,6 +9,7 @@
 mod api_versions;
 mod cluster;
 mod configs;
+mod consumer_client;
 mod coordinators;
 mod delete_records;
 mod disk_full;
@@ -29,4 +30,5 @@ mod metadata;
 mod pipelining;
 mod process;
 mod produce;
+mod rewind;
 mod topics;

@@ -57,6 +57,9 @@ fn apply_to(
         MetadataCommand::SetBrokerConfigs { broker, configs } => {
             configs::set_broker(image, delta, *broker, configs)
         }
+        MetadataCommand::SetGroupConfigs { group, configs } => {
+            configs::set_group(image, group, configs)
+        }
         MetadataCommand::AllocateProducerIds { broker, count } => {
             producer_ids::allocate(image, *broker, *count)
         }

@@ -60,6 +60,13 @@ pub enum MetadataCommand {
         /// All of them.
         configs: BTreeMap<String, String>,
     },
+    /// Replaces a group's own configs (the caller merged them); none of them unsets the group.
+    SetGroupConfigs {
+        /// Its name.
+        group: String,
+        /// All of them.
+        configs: BTreeMap<String, String>,
+    },
     /// Hands out the next block of producer ids.
     AllocateProducerIds {
         /// Who asks.

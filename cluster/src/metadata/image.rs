@@ -33,6 +33,9 @@ pub struct MetadataImage {
     /// Dynamic broker configs: key `None` is the cluster-wide default.
     #[serde(with = "broker_configs")]
     pub broker_configs: Arc<BTreeMap<Option<BrokerId>, BTreeMap<String, String>>>,
+    /// What was set on groups, by their names; none that is empty.
+    #[serde(default)]
+    pub group_configs: Arc<BTreeMap<String, BTreeMap<String, String>>>,
     /// Next number for a partition's Raft group; never reused. Starts at 1 (0 is this log).
     pub next_group_id: u64,
     /// First producer id not yet handed out to any broker.
@@ -48,6 +51,7 @@ impl Default for MetadataImage {
             topics: Arc::default(),
             topic_names: Arc::default(),
             broker_configs: Arc::default(),
+            group_configs: Arc::default(),
             next_group_id: METADATA_GROUP + 1,
             next_producer_id: 0,
         }

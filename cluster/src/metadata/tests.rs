@@ -208,6 +208,18 @@ fn configs_are_replaced_whole() {
             configs: set(&[("log.retention.ms", "5")]),
         },
     ]);
+    let group = |configs| MetadataCommand::SetGroupConfigs { group: "g".to_owned(), configs };
+    let configured = applied(&[
+        group(set(&[
+            ("consumer.session.timeout.ms", "1"),
+            ("consumer.heartbeat.interval.ms", "2"),
+        ])),
+        group(set(&[("consumer.session.timeout.ms", "3")])),
+    ]);
+    let expected = set(&[("consumer.session.timeout.ms", "3")]);
+    assert_eq!(configured.group_configs.get("g"), Some(&expected));
+    let unset = applied(&[group(expected), group(BTreeMap::new())]);
+    assert!(unset.group_configs.is_empty());
     assert_eq!(image.topic("a").map(|t| t.configs.clone()), Some(set(&[("retention.ms", "3")])));
     assert_eq!(image.dynamic_broker_config(BrokerId(1), "log.retention.ms"), Some("5"));
     assert_eq!(image.dynamic_broker_config(BrokerId(2), "log.retention.ms"), Some("4"));

@@ -2,6 +2,7 @@
 
 pub mod handle;
 pub(crate) mod lifecycle;
+pub(crate) mod lookup;
 mod maintenance;
 mod proposer;
 mod published;
@@ -14,5 +15,6 @@ mod tests;
 pub use handle::{
     Appended, Leadership, LogStartCause, LogStartMoved, LogStartObserver, Replica, ReplicaOffsets,
 };
+pub use lookup::{LogPlaces, LogQuestion, LookupError};
 pub use published::OffsetsWatch;
 pub use ticket::AppendTicket;

@@ -271,7 +271,7 @@ async fn start_cluster(
         new_uuid: Arc::new(ids::new_uuid),
     };
     match &config.peers {
-        Some(peers) => peers::join(peers, options).await,
+        Some(peers) => peers::join(peers, config.timing, options).await,
         None => Ok((Cluster::start(options).await?, PeerServer::default())),
     }
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::broker::StartError;
-use crate::config::PeerConfig;
+use crate::config::{ClusterTiming, PeerConfig};
 
 /// Answers the other brokers, until it is stopped.
 #[derive(Default)]
@@ -37,6 +37,7 @@ impl PeerServer {
 /// The listener cannot be had, the store fails, or the cluster is not the one that was asked for.
 pub async fn join(
     peers: &PeerConfig,
+    timing: ClusterTiming,
     options: ClusterOptions,
 ) -> Result<(Arc<Cluster>, PeerServer), StartError> {
     let broker: BrokerImage = options.broker.clone();
@@ -46,8 +47,14 @@ pub async fn join(
     })?;
     let identity = Arc::new(Identity::new(broker.id, cluster_id.clone().unwrap_or_default()));
     let transport = TcpPeers::new(Arc::clone(&identity), peers.voters.clone());
-    let options_of_peers =
-        PeerOptions::new(peers.voters.keys().copied().collect(), Arc::new(transport));
+    let voters = peers.voters.keys().copied().collect();
+    let options_of_peers = PeerOptions {
+        presence_heartbeat: timing.heartbeat,
+        session_timeout: timing.session_timeout,
+        replica_lag_max: timing.replica_lag_max,
+        rebalance_interval: timing.rebalance_interval,
+        ..PeerOptions::new(voters, Arc::new(transport))
+    };
     let cluster = Cluster::start_with_peers(options, options_of_peers).await?;
     let stop = CancellationToken::new();
     let handler = Arc::clone(&cluster);

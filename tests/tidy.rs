@@ -16,6 +16,7 @@ use source::{Source, repository, sources};
 /// must have the line, so that the mark cannot be dropped quietly.
 const PURE: &[&str] = &[
     "cluster/src/controller/placement.rs",
+    "cluster/src/controller/view.rs",
     "cluster/src/metadata/apply.rs",
     "cluster/src/metadata/brokers.rs",
     "cluster/src/metadata/command.rs",
@@ -24,6 +25,7 @@ const PURE: &[&str] = &[
     "cluster/src/metadata/producer_ids.rs",
     "cluster/src/metadata/topic_name.rs",
     "cluster/src/metadata/topics.rs",
+    "cluster/src/replica/in_sync.rs",
     "protocol/src/api.rs",
     "protocol/src/compression.rs",
     "protocol/src/consumer_protocol.rs",

@@ -16,4 +16,5 @@ pub mod testing;
 pub mod transport;
 
 pub use cluster::{Cluster, ClusterOptions, PeerOptions, ReplicaSettings};
+pub use controller::elections::ElectionOutcome;
 pub use error::{AppendError, ClusterError, ReadError};

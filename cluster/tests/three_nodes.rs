@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cluster::metadata::{BrokerImage, MetadataCommand};
 use cluster::replica::Replica;
-use cluster::transport::{Identity, TcpPeers, serve_peers};
+use cluster::transport::{Identity, NoPeers, TcpPeers, serve_peers};
 use cluster::{AppendError, Cluster, ClusterError, ClusterOptions, PeerOptions, ReplicaSettings};
 use protocol::record_batch::{BatchBuilder, RecordBatch};
 use protocol::types::{BrokerId, Offset, PartitionId, Timestamp, TopicId};
@@ -65,6 +65,7 @@ impl Node {
             transport: Arc::new(TcpPeers::new(identity.clone(), place.addresses.clone())),
             heartbeat: Duration::from_millis(100),
             election_timeout: place.election_timeout..2 * place.election_timeout,
+            ..PeerOptions::new(Vec::new(), Arc::new(NoPeers))
         };
         let cluster = Cluster::start_with_peers(options(id, store.clone()), peers).await;
         let cluster = cluster.expect("started");

@@ -10,7 +10,7 @@ use storage::log_store::Durability;
 
 use super::definitions::{self, Effect, Scope};
 use super::listeners::{self, ListenerConfig, ListenerKeys};
-use super::peers::{self, PeerConfig};
+use super::peers::{self, ClusterTiming, PeerConfig};
 use super::topic::{self, TopicConfig};
 use super::value::{as_bool, as_i64, check, elements};
 use super::{environment, properties};
@@ -32,6 +32,8 @@ pub struct BrokerConfig {
     pub listeners: Vec<ListenerConfig>,
     /// `controller.quorum.voters`; `None` for a broker that is alone.
     pub peers: Option<PeerConfig>,
+    /// How brokers among several keep an eye on each other.
+    pub timing: ClusterTiming,
     /// First of `log.dirs`.
     pub log_dir: PathBuf,
     /// `highwater.http.listener`; `None` = off.
@@ -261,6 +263,7 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
     let mut config = BrokerConfig {
         node_id,
         peers,
+        timing: timing(&values),
         cluster_id: values.text("highwater.cluster.id").map(str::to_owned),
         rack: values.text("broker.rack").map(str::to_owned),
         listeners,
@@ -295,6 +298,18 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
     config.durability = topic_defaults.durability;
     config.topic_defaults = topic_defaults;
     Ok(config)
+}
+
+fn timing(values: &Values) -> ClusterTiming {
+    let rebalances = values.flag("auto.leader.rebalance.enable");
+    let interval = values.number("leader.imbalance.check.interval.seconds");
+    ClusterTiming {
+        heartbeat: values.millis("broker.heartbeat.interval.ms"),
+        session_timeout: values.millis("broker.session.timeout.ms"),
+        replica_lag_max: values.millis("replica.lag.time.max.ms"),
+        rebalance_interval: rebalances
+            .then(|| Duration::from_secs(u64::try_from(interval).unwrap_or(u64::MAX))),
+    }
 }
 
 /// What no single row of the table can say.

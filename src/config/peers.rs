@@ -2,6 +2,7 @@
 //! listens for the others.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use protocol::types::BrokerId;
 
@@ -14,6 +15,19 @@ pub struct PeerConfig {
     pub voters: BTreeMap<BrokerId, String>,
     /// Where this broker listens for the others, as `host:port`.
     pub bind: String,
+}
+
+/// How brokers among several keep an eye on each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterTiming {
+    /// `broker.heartbeat.interval.ms`
+    pub heartbeat: Duration,
+    /// `broker.session.timeout.ms`
+    pub session_timeout: Duration,
+    /// `replica.lag.time.max.ms`
+    pub replica_lag_max: Duration,
+    /// `leader.imbalance.check.interval.seconds`, unless `auto.leader.rebalance.enable` is off.
+    pub rebalance_interval: Option<Duration>,
 }
 
 /// `None` for a broker that is alone: no voters are given, or only itself.

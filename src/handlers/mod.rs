@@ -29,6 +29,7 @@ pub mod describe_configs;
 pub mod describe_groups;
 pub mod describe_log_dirs;
 pub mod describe_topic_partitions;
+pub mod elect_leaders;
 pub mod fetch;
 pub mod find_coordinator;
 pub mod heartbeat;
@@ -157,6 +158,7 @@ table! {
     describe_log_dirs: DescribeLogDirs,
     create_partitions: CreatePartitions,
     delete_groups: DeleteGroups,
+    elect_leaders: ElectLeaders,
     incremental_alter_configs: IncrementalAlterConfigs,
     list_partition_reassignments: ListPartitionReassignments,
     offset_delete: OffsetDelete,

@@ -25,7 +25,7 @@ pub(crate) struct Led {
 pub(crate) fn groups(metadata: Led, registry: &Registry) -> Vec<Led> {
     let replicas = registry.all();
     let open = replicas.iter().filter_map(|replica| {
-        let voters = replica.voters().to_vec();
+        let voters = replica.partition().settled_replicas();
         replica.group().filter(|_| voters.len() > 1).map(|group| Led { group, voters })
     });
     std::iter::once(metadata).chain(open).collect()
@@ -49,14 +49,19 @@ fn place_in_line(own: BrokerId, ended: BrokerId, voters: &[BrokerId]) -> Option<
     others.position(|id| *id == own).and_then(|place| u32::try_from(place).ok())
 }
 
-/// Hands over everything that this broker leads, and waits until others lead it, for a moment.
-pub(crate) async fn hand_over_all(window: Duration, groups: Vec<Led>) {
+/// Hands over everything that this broker leads to who is there, and waits until others lead it,
+/// for a moment.
+pub(crate) async fn hand_over_all(
+    window: Duration,
+    is_alive: impl Fn(BrokerId) -> bool,
+    groups: Vec<Led>,
+) {
     let led: Vec<Arc<Led>> =
         groups.into_iter().filter(|led| led.group.is_leader()).map(Arc::new).collect();
     for led in &led {
         let own = led.group.node_id();
         let in_sync = led.group.in_sync(window);
-        let candidates = led.voters.iter().map(|id| node_id(*id));
+        let candidates = led.voters.iter().filter(|id| is_alive(**id)).map(|id| node_id(*id));
         if let Some(to) = candidates.filter(|id| *id != own).find(|id| in_sync.contains(id)) {
             led.group.hand_over(to).await;
         }

@@ -149,6 +149,7 @@ impl MetadataLog {
         let single_voter = options.voters.len() == 1;
         let group = RaftGroup::open(GroupOptions {
             node_id: options.node_id,
+            group: METADATA_GROUP,
             voters: options.voters,
             log: options.store.group(METADATA_GROUP),
             machine: machine.clone(),

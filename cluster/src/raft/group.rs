@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use openraft::alias::InstantOf;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
 use openraft::raft::{ClientWriteResult, TransferLeaderRequest};
 use openraft::{Config, Raft};
 use protocol::types::BrokerId;
 use storage::StorageError;
-use storage::log_store::GroupLog;
+use storage::log_store::{GroupId, GroupLog};
 
 use super::codec;
 use super::command::{Applied, GroupCommand, ProposeError};
@@ -59,6 +60,8 @@ pub(crate) enum SnapshotPolicy {
 /// What a group is opened with.
 pub(crate) struct GroupOptions {
     pub(crate) node_id: u64,
+    /// As the other nodes know it.
+    pub(crate) group: GroupId,
     /// The voters of a group that is formed now, the preferred leader first.
     pub(crate) voters: Vec<u64>,
     pub(crate) log: GroupLog,
@@ -76,6 +79,43 @@ pub(crate) struct GroupOptions {
 pub(crate) struct LeaderState {
     pub(crate) term: u64,
     pub(crate) leader: Option<u64>,
+}
+
+/// How far the replicas of a group are, as its leader knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The last entry of the leader's log.
+    pub(crate) last: Option<u64>,
+    /// The other voters and learners.
+    pub(crate) peers: Vec<PeerProgress>,
+}
+
+/// How far one other replica is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PeerProgress {
+    pub(crate) node_id: u64,
+    /// The last entry that it is known to have.
+    pub(crate) matched: Option<u64>,
+    /// How long ago what it has answered last was sent to it.
+    pub(crate) acked_ago: Option<Duration>,
+}
+
+/// Time since a moment, by the runtime that the groups run on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    started_at: InstantOf<TypeConfig>,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Clock {
+        use openraft::type_config::TypeConfigExt as _;
+        Clock { started_at: TypeConfig::now() }
+    }
+
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        use openraft::Instant as _;
+        u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 type Instance = Raft<TypeConfig, StateMachine>;
@@ -102,7 +142,7 @@ impl RaftGroup {
             StateMachine::open(options.log.clone(), options.machine, single_voter).await?;
         let network = NetworkFactory {
             node_id: options.node_id,
-            group: options.log.id(),
+            group: options.group,
             transport: options.transport,
         };
         let raft = Raft::new(options.node_id, config, network, storage.clone(), machine).await;
@@ -233,6 +273,43 @@ impl RaftGroup {
             .iter()
             .filter(|(_, at)| at.as_ref().is_some_and(|at| at.into_inner().elapsed() <= window));
         recent.map(|(id, _)| *id).chain([self.node_id]).collect()
+    }
+
+    /// How far the others are; `None` when this node does not lead.
+    pub(crate) fn progress(&self) -> Option<Progress> {
+        use openraft::Instant as _;
+        let metrics = self.raft.data_metrics();
+        let metrics = metrics.borrow_watched();
+        let (replication, heartbeat) = (metrics.replication.as_ref()?, metrics.heartbeat.as_ref()?);
+        let acked_ago = |id: &u64| {
+            let at = heartbeat.get(id)?.as_ref()?;
+            Some(at.into_inner().elapsed())
+        };
+        let others = replication.iter().filter(|(id, _)| **id != self.node_id);
+        let peers = others.map(|(id, matched)| PeerProgress {
+            node_id: *id,
+            matched: matched.as_ref().map(|id| id.index),
+            acked_ago: acked_ago(id),
+        });
+        Some(Progress { last: metrics.last_log.map(|id| id.index), peers: peers.collect() })
+    }
+
+    /// Waits until so many of `nodes`, this one included, have an entry on their disks; ends as
+    /// well when this node no longer leads.
+    pub(crate) async fn wait_until_held(&self, index: u64, count: usize, nodes: &[u64]) {
+        let mut metrics = self.raft.data_metrics();
+        loop {
+            let Some(progress) = self.progress() else { return };
+            let holds = |peer: &&PeerProgress| {
+                nodes.contains(&peer.node_id) && peer.matched >= Some(index)
+            };
+            if progress.peers.iter().filter(holds).count() + 1 >= count {
+                return;
+            }
+            if metrics.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Hands a proposal to the instance and returns at once; `done` is called when it is applied,

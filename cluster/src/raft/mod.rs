@@ -19,7 +19,8 @@ mod suite_tests;
 
 pub(crate) use command::{AppendObserver, Applied, GroupCommand, ProposeError};
 pub(crate) use group::{
-    GroupOptions, LeaderState, RaftGroup, SnapshotPolicy, Timing, broker_id, spawn,
+    Clock, GroupOptions, LeaderState, PeerProgress, Progress, RaftGroup, SnapshotPolicy, Timing, broker_id,
+    spawn,
 };
 pub(crate) use log_storage::{DurabilityCell, wait, waiter};
 pub(crate) use machine::Machine;

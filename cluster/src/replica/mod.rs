@@ -1,6 +1,8 @@
 //! A partition's replica on this broker: what the broker sees of it, and what keeps it going.
 
 pub mod handle;
+mod followers;
+mod in_sync;
 pub(crate) mod lifecycle;
 mod maintenance;
 mod proposer;

@@ -11,6 +11,7 @@ use storage::log_store::GroupId;
 use super::handle::{LogStartObserver, Replica, ReplicaId};
 use super::lifecycle::Environment;
 use crate::cluster::ReplicaSettings;
+use crate::controller::view::LeaderRow;
 use crate::limits::MAINTENANCE_INTERVAL;
 use crate::metadata::apply::MetadataDelta;
 use crate::metadata::{MetadataImage, TopicImage};
@@ -51,6 +52,11 @@ impl Registry {
         replicas.by_partition.get(key).cloned()
     }
 
+    /// What this broker leads.
+    pub(crate) fn led(&self) -> Vec<LeaderRow> {
+        self.all().iter().filter_map(|replica| replica.leader_row()).collect()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Replica>> {
         self.replicas.read().by_partition.values().cloned().collect()
     }
@@ -61,7 +67,7 @@ impl Registry {
         for topic in image.topics.values() {
             self.ensure_topic(image, topic);
         }
-        let known = image.groups();
+        let known = image.log_ids(self.environment.broker_id);
         for group in self.environment.store.group_ids() {
             // A number that this image has not handed out is not for it to judge.
             if group.0 != 0 && group.0 < image.next_group_id && !known.contains(&group.0) {
@@ -98,6 +104,8 @@ impl Registry {
 
     /// Removes what the published image no longer has.
     pub(crate) fn remove(&self, groups: impl IntoIterator<Item = u64>) {
+        let groups: Vec<u64> = groups.into_iter().collect();
+        self.environment.presence.forget(&groups);
         groups.into_iter().for_each(|group| self.remove_replica(group));
     }
 
@@ -115,8 +123,7 @@ impl Registry {
             }
             let replica = Arc::new(Replica::new(
                 ReplicaId { topic: topic.id, partition: partition.id },
-                self.environment.store.group(GroupId(partition.group)),
-                partition.replicas.clone(),
+                partition.clone(),
                 settings.clone(),
                 self.environment.clone(),
             ));
@@ -137,7 +144,7 @@ impl Registry {
         spawn(async move {
             // Its instance must not write any more once the group is gone.
             replica.remove().await;
-            remove_from(&store, GroupId(group));
+            remove_from(&store, replica.shared.log.id());
         });
     }
 

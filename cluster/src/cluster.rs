@@ -19,7 +19,9 @@ use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOp
 use crate::controller::placement;
 use crate::controller::presence::{self, Presence, PresenceTiming};
 use crate::controller::producer_ids::ProducerIdBlock;
-use crate::limits::{GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, PRODUCER_ID_BLOCK};
+use crate::limits::{
+    GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, HAND_OVER_TIMEOUT, PRODUCER_ID_BLOCK,
+};
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{
     BrokerImage, MetadataCommand, MetadataImage, PartitionImage, TopicImage,
@@ -120,6 +122,8 @@ pub struct Cluster {
     producer_ids: Mutex<ProducerIdBlock>,
     new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
     closing: CancellationToken,
+    /// Held while a group works on a peer's message.
+    handling: tokio::sync::RwLock<()>,
     /// Maintenance, and what is told to and heard from the controller.
     tasks: Mutex<Vec<oneshot::Receiver<()>>>,
 }
@@ -194,6 +198,7 @@ impl Cluster {
             producer_ids: Mutex::default(),
             new_uuid: options.new_uuid,
             closing: CancellationToken::new(),
+            handling: tokio::sync::RwLock::new(()),
             tasks: Mutex::default(),
         });
         let registry = cluster.registry.clone();
@@ -262,6 +267,9 @@ impl Cluster {
         }
         if self.metadata().brokers.get(&broker.id) != Some(&broker) {
             self.submit_at_last(MetadataCommand::RegisterBroker { broker }).await?;
+        }
+        if !self.forwarding.is_alone {
+            self.presence.wait_until_heard().await;
         }
         Ok(())
     }
@@ -385,10 +393,16 @@ impl Cluster {
             return forwarding::answer(&self.metadata, &message.head).await;
         }
         if message.kind == presence::HEARTBEAT {
-            return self.presence.answer(&self.metadata, &message).await;
+            let answer = self.presence.answer(&self.metadata, &message);
+            let going = || PeerError::Unreachable(String::from("the broker is going down"));
+            return self.closing.run_until_cancelled(answer).await.unwrap_or_else(|| Err(going()));
         }
         if message.kind == elections::HAND_OVER {
             return self.elections().answer(&message).await;
+        }
+        let _handling = self.handling.read().await;
+        if self.closing.is_cancelled() {
+            return Err(PeerError::Unreachable(String::from("the broker is going down")));
         }
         match self.raft_group_soon(group).await {
             Some(group) => group.handle(message).await,
@@ -432,7 +446,14 @@ impl Cluster {
             let is_alive = |id| self.is_alive(id);
             failover::hand_over_all(self.election_timeout, is_alive, groups).await;
         }
+        self.abort().await;
+    }
+
+    /// Closes every group without handing anything over; the store stays open.
+    pub async fn abort(&self) {
         self.closing.cancel();
+        // A group that stops while it works on a message takes that for an error.
+        drop(tokio::time::timeout(HAND_OVER_TIMEOUT, self.handling.write()).await);
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for ended in tasks {
             // Ends without a word only with the runtime.

@@ -119,6 +119,16 @@ impl Presence {
         self.learned.subscribe()
     }
 
+    /// Waits until the controller has heard of this broker: from then on it is given partitions.
+    pub(crate) async fn wait_until_heard(&self) {
+        let mut learned = self.learned.subscribe();
+        while !self.view.lock().is_told_alive(self.broker_id) {
+            if learned.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Leadership of a replica here has changed: it is reported soon.
     pub(crate) fn on_leadership_changed(&self) {
         self.leadership_changed.notify_one();
@@ -126,6 +136,7 @@ impl Presence {
 
     /// A broker's process has ended.
     pub(crate) fn on_ended(&self, broker: BrokerId) {
+        self.view.lock().on_ended(broker);
         if self.ended.lock().insert(broker) {
             self.learned.send_modify(|count| *count += 1);
         }

@@ -24,12 +24,15 @@ pub(crate) struct LeaderRow {
     pub(crate) leader_epoch: LeaderEpoch,
     /// Those that follow closely, the leader included.
     pub(crate) in_sync_replicas: Vec<BrokerId>,
+    /// The leader's process has ended since, and with it what it led among several replicas.
+    #[serde(default)]
+    pub(crate) is_over: bool,
 }
 
 impl LeaderRow {
     fn supersedes(&self, known: &LeaderRow) -> bool {
         let same_reign = self.leader_epoch == known.leader_epoch && self.leader == known.leader;
-        self.leader_epoch > known.leader_epoch || (same_reign && self != known)
+        self.leader_epoch > known.leader_epoch || (same_reign && !known.is_over && self != known)
     }
 }
 
@@ -64,6 +67,18 @@ impl View {
 
     pub(crate) fn is_alive(&self, broker: BrokerId) -> bool {
         self.alive.as_ref().is_none_or(|alive| alive.contains(&broker))
+    }
+
+    /// A broker's process has ended: its reigns are over, also when it comes back.
+    pub(crate) fn on_ended(&mut self, broker: BrokerId) {
+        for row in self.rows.values_mut().filter(|row| row.leader == broker) {
+            row.is_over = true;
+        }
+    }
+
+    /// Whether the controller has said that a broker is there.
+    pub(crate) fn is_told_alive(&self, broker: BrokerId) -> bool {
+        self.alive.as_ref().is_some_and(|alive| alive.contains(&broker))
     }
 
     /// Forgets partitions that are gone.
@@ -128,6 +143,12 @@ impl Board {
         if self.heard_at_ms.remove(&broker).is_some() {
             self.version += 1;
         }
+        for (version, row) in self.rows.values_mut() {
+            if row.leader == broker && !row.is_over {
+                self.version += 1;
+                (*version, row.is_over) = (self.version, true);
+            }
+        }
     }
 
     /// Takes those for dead that have not been heard of for a session's time.
@@ -182,7 +203,7 @@ pub(crate) fn leadership(
             Leadership { in_sync_replicas: told.in_sync_replicas.clone(), ..local }
         }
         (_, Some(told)) => Leadership {
-            leader: Some(told.leader),
+            leader: Some(told.leader).filter(|_| !told.is_over || partition.replicas.len() == 1),
             leader_epoch: told.leader_epoch,
             in_sync_replicas: told.in_sync_replicas.clone(),
         },
@@ -216,6 +237,7 @@ mod tests {
             leader: BrokerId(leader),
             leader_epoch: LeaderEpoch(epoch),
             in_sync_replicas: in_sync.iter().copied().map(BrokerId).collect(),
+            is_over: false,
         }
     }
 
@@ -302,6 +324,26 @@ mod tests {
         };
         assert_eq!((seen(&[1, 3]).leader, seen(&[1, 3]).in_sync_replicas), (None, vec![BrokerId(3)]));
         assert_eq!(seen(&[1]).in_sync_replicas, [2, 3].map(BrokerId), "the last ones stay");
+    }
+
+    #[test]
+    fn a_leader_that_has_ended_leads_no_more_when_it_is_back() {
+        let mut view = View::default();
+        view.learn(row(1, 2, 5, &[2, 3]));
+        let mut board = Board::new(1, &view, [2, 3].map(BrokerId), 0);
+        board.on_ended(BrokerId(2));
+        board.on_heard(BrokerId(2), 1);
+        board.news_since(0, 0).rows.into_iter().for_each(|row| {
+            view.learn(row);
+        });
+        let of = |replicas: &[i32], view: &View| {
+            leadership(&partition(replicas), BrokerId(9), None, view.row(1), |_| true).leader
+        };
+        assert_eq!((of(&[2, 3], &view), of(&[2], &view)), (None, Some(BrokerId(2))));
+        view.learn(row(1, 2, 5, &[2]));
+        assert_eq!(of(&[2, 3], &view), None, "a late report");
+        view.learn(row(1, 2, 6, &[2]));
+        assert_eq!(of(&[2, 3], &view), Some(BrokerId(2)));
     }
 
     #[test]

@@ -213,10 +213,10 @@ impl RaftGroup {
         self.raft.trigger().transfer_leader(to).await.ok();
     }
 
-    /// Ends when this node does not lead, or the instance has stopped.
-    pub(crate) async fn wait_until_not_leader(&self) {
+    /// Ends when another node is known to lead, or the instance has stopped.
+    pub(crate) async fn wait_for_other_leader(&self) {
         let mut metrics = self.raft.server_metrics();
-        while metrics.borrow_watched().state.is_leader() {
+        while metrics.borrow_watched().current_leader.is_none_or(|id| id == self.node_id) {
             if metrics.changed().await.is_err() {
                 return;
             }

@@ -95,7 +95,7 @@ impl Shared {
             return false;
         }
         group.hand_over(node_id(to)).await;
-        let handed_over = group.wait_until_not_leader();
+        let handed_over = group.wait_for_other_leader();
         tokio::time::timeout(HAND_OVER_TIMEOUT, handed_over).await.is_ok()
     }
 

@@ -339,7 +339,8 @@ impl Replica {
     pub(crate) fn leader_row(&self) -> Option<LeaderRow> {
         let Leadership { leader, leader_epoch, in_sync_replicas } = self.leadership();
         let leader = leader.filter(|_| self.is_leader())?;
-        Some(LeaderRow { group: self.shared.group_id.0, leader, leader_epoch, in_sync_replicas })
+        let group = self.shared.group_id.0;
+        Some(LeaderRow { group, leader, leader_epoch, in_sync_replicas, is_over: false })
     }
 
     /// The Raft instance, while it is open.

@@ -261,6 +261,7 @@ async fn start_cluster(
             id: config.node_id,
             rack: config.rack.clone(),
             endpoints: endpoints(config, bound),
+            peer_address: None,
         },
         cluster_id: config.cluster_id.clone(),
         store: store.clone(),

@@ -1,7 +1,7 @@
 //! `Cluster`: everything of one node, wired: the metadata group, the registry of replicas, the
 //! controller.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -15,17 +15,17 @@ use uuid::Uuid;
 use crate::controller::elections::{self, ElectionOutcome, Elections};
 use crate::controller::failover::{self, Led};
 use crate::controller::forwarding::{self, Forwarding};
+use crate::controller::members::MemberChanges;
 use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOptions};
 use crate::controller::placement;
 use crate::controller::presence::{self, Presence, PresenceTiming};
 use crate::controller::producer_ids::ProducerIdBlock;
+use crate::controller::quorum::{self, Quorum};
 use crate::limits::{
-    GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, HAND_OVER_TIMEOUT, PRODUCER_ID_BLOCK,
+    GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, HAND_OVER_TIMEOUT, IDLE_ROUNDS, PRODUCER_ID_BLOCK,
 };
 use crate::metadata::command::CommandOutcome;
-use crate::metadata::{
-    BrokerImage, MetadataCommand, MetadataImage, PartitionImage, TopicImage,
-};
+use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, PartitionImage, TopicImage};
 use crate::raft::{RaftGroup, Timing, spawn};
 use crate::replica::lifecycle::{Environment, node_id};
 use crate::replica::registry::Registry;
@@ -120,6 +120,7 @@ pub struct Cluster {
     election_timeout: Duration,
     registry: Arc<Registry>,
     producer_ids: Mutex<ProducerIdBlock>,
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
     closing: CancellationToken,
     /// Held while a group works on a peer's message.
@@ -161,13 +162,13 @@ impl Cluster {
             broker_id,
             transport: peers.transport.clone(),
             is_alone: peers.voters == [broker_id],
+            voters: peers.voters.clone(),
         });
         let presence_timing = PresenceTiming {
             heartbeat: peers.presence_heartbeat,
             session_timeout: peers.session_timeout,
         };
-        let presence =
-            Arc::new(Presence::new(broker_id, presence_timing, peers.transport.clone()));
+        let presence = Arc::new(Presence::new(broker_id, presence_timing, peers.transport.clone()));
         let metadata = MetadataLog::open(MetadataLogOptions {
             node_id: node_id(broker_id),
             voters: peers.voters.iter().copied().map(node_id).collect(),
@@ -177,14 +178,17 @@ impl Cluster {
         })
         .await?;
         let metadata = Arc::new(metadata);
-        let environment = Arc::new(Environment::new(
+        let environment = Arc::new(Environment {
             broker_id,
-            options.store,
-            peers.transport,
+            store: options.store,
+            transport: peers.transport,
             timing,
-            presence.clone(),
-            peers.replica_lag_max,
-        ));
+            presence: presence.clone(),
+            is_alone: forwarding.is_alone,
+            replica_lag_max: peers.replica_lag_max,
+            idle_rounds: IDLE_ROUNDS,
+            log_start_observer: OnceLock::new(),
+        });
         let registry = Arc::new(Registry::new(environment, options.settings));
         metadata.attach(registry.clone());
         let cluster = Arc::new(Cluster {
@@ -196,6 +200,7 @@ impl Cluster {
             election_timeout: timing.election_max,
             registry,
             producer_ids: Mutex::default(),
+            now: options.now.clone(),
             new_uuid: options.new_uuid,
             closing: CancellationToken::new(),
             handling: tokio::sync::RwLock::new(()),
@@ -219,6 +224,13 @@ impl Cluster {
         let (presence, log) = (self.presence.clone(), self.metadata.clone());
         let registry = self.registry.clone();
         self.spawn_until_closing(async move { presence.run_reports(&log, &registry).await });
+        let changes = MemberChanges {
+            voters: self.voters.clone(),
+            log: self.metadata.clone(),
+            forwarding: self.forwarding.clone(),
+            registry: self.registry.clone(),
+        };
+        self.spawn_until_closing(async move { changes.run().await });
         if let Some(interval) = rebalance_interval {
             let elections = self.elections();
             let log = self.metadata.clone();
@@ -257,6 +269,11 @@ impl Cluster {
         broker: BrokerImage,
         cluster_id: Option<String>,
     ) -> Result<(), ClusterError> {
+        if !self.voters.contains(&broker.id) {
+            // The cluster has its id, and tells it to who is one of its brokers.
+            let registration = MetadataCommand::RegisterBroker { broker: broker.clone() };
+            self.submit_at_last(registration).await?;
+        }
         if self.metadata().cluster_id.is_empty() {
             let cluster_id = cluster_id.clone().unwrap_or_else(|| encode_uuid((self.new_uuid)()));
             self.submit_at_last(MetadataCommand::InitCluster { cluster_id }).await?;
@@ -269,7 +286,9 @@ impl Cluster {
             self.submit_at_last(MetadataCommand::RegisterBroker { broker }).await?;
         }
         if !self.forwarding.is_alone {
-            self.presence.wait_until_heard().await;
+            // Who serves clients by an old image might take a partition for its own that has moved.
+            let version = self.presence.wait_until_heard().await;
+            while self.metadata.wait_for_version(version).await == Err(ClusterError::Undecided) {}
         }
         Ok(())
     }
@@ -315,10 +334,9 @@ impl Cluster {
         replication_factor: usize,
     ) -> Result<Vec<Vec<BrokerId>>, ClusterError> {
         let image = self.metadata();
-        let brokers: Vec<BrokerId> =
-            image.brokers.keys().copied().filter(|id| self.is_alive(*id)).collect();
         let start = usize::try_from(image.next_group_id).unwrap_or(0);
-        placement::place(&brokers, partitions, replication_factor, start)
+        let brokers = placement::candidates(&image, |id| self.is_alive(id));
+        placement::place(brokers, partitions, replication_factor, start)
     }
 
     /// The local replica; `Gone` when topic or partition is unknown here.
@@ -353,6 +371,11 @@ impl Cluster {
         timeout: Duration,
     ) -> Vec<ElectionOutcome> {
         self.elections().elect_preferred(&self.metadata(), partitions, timeout).await
+    }
+
+    /// The metadata log's leader, voters and observers, as the leader sees them.
+    pub async fn describe_quorum(&self) -> Result<Quorum, ClusterError> {
+        quorum::describe(&self.forwarding, &self.metadata, &self.now).await
     }
 
     /// Has `observer` told of every log start that moves from now on while this broker leads; it
@@ -396,6 +419,9 @@ impl Cluster {
             let answer = self.presence.answer(&self.metadata, &message);
             let going = || PeerError::Unreachable(String::from("the broker is going down"));
             return self.closing.run_until_cancelled(answer).await.unwrap_or_else(|| Err(going()));
+        }
+        if message.kind == quorum::DESCRIBE {
+            return quorum::answer(&self.metadata, &self.now);
         }
         if message.kind == elections::HAND_OVER {
             return self.elections().answer(&message).await;

@@ -17,4 +17,5 @@ pub mod transport;
 
 pub use cluster::{Cluster, ClusterOptions, PeerOptions, ReplicaSettings};
 pub use controller::elections::ElectionOutcome;
+pub use controller::quorum::{Quorum, QuorumReplica};
 pub use error::{AppendError, ClusterError, ReadError};

@@ -5,6 +5,8 @@
 mod elections;
 #[path = "three_nodes/harness.rs"]
 mod harness;
+#[path = "three_nodes/reassignment.rs"]
+mod reassignment;
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use storage::log_store::Durability;
 
 use super::definitions::{self, Effect, Scope};
 use super::listeners::{self, ListenerConfig, ListenerKeys};
-use super::peers::{self, ClusterTiming, PeerConfig};
+use super::peers::{self, ClusterTiming, PeerConfig, PeerKeys};
 use super::topic::{self, TopicConfig};
 use super::value::{as_bool, as_i64, check, elements};
 use super::{environment, properties};
@@ -30,7 +30,7 @@ pub struct BrokerConfig {
     pub rack: Option<String>,
     /// `listeners` without those of controllers.
     pub listeners: Vec<ListenerConfig>,
-    /// `controller.quorum.voters`; `None` for a broker that is alone.
+    /// The other brokers; `None` for a broker that is alone.
     pub peers: Option<PeerConfig>,
     /// How brokers among several keep an eye on each other.
     pub timing: ClusterTiming,
@@ -251,11 +251,14 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
         values.text("controller.listener.names").unwrap_or_default(),
     )?;
     let node_id = BrokerId(i32::try_from(values.number("node.id")).unwrap_or_default());
-    let peers = peers::resolve(
-        values.text("controller.quorum.voters").unwrap_or_default(),
-        controller.as_ref().map(|(host, port)| (host.as_str(), *port)),
+    let peers = peers::resolve(&PeerKeys {
         node_id,
-    )?;
+        roles: values.text("process.roles").unwrap_or_default(),
+        voters: values.text("controller.quorum.voters").unwrap_or_default(),
+        bootstrap: values.text("controller.quorum.bootstrap.servers").unwrap_or_default(),
+        controller_listener: controller.as_ref().map(|(host, port)| (host.as_str(), *port)),
+        peer_listener: values.text("highwater.peer.listener"),
+    })?;
     let log_dirs = values.text("log.dirs").or(values.text("log.dir")).unwrap_or_default();
     let log_dir = elements(log_dirs).next().ok_or("log.dirs is empty: allowed is a path")?;
     let queued = usize::try_from(values.number("queued.max.request.bytes")).ok();

@@ -21,11 +21,9 @@ use crate::context::{RequestContext, Services};
 /// - 1: an error of the whole answer; the type of the election (KIP-460)
 /// - 2: flexible
 pub const SPEC: ApiSpec = ApiSpec {
-    gaps: &[
-        "An unclean election is refused with ELIGIBLE_LEADERS_NOT_AVAILABLE, whatever \
+    gaps: &["An unclean election is refused with ELIGIBLE_LEADERS_NOT_AVAILABLE, whatever \
          unclean.leader.election.enable says: Raft elects nobody who may lack what was \
-         acknowledged.",
-    ],
+         acknowledged."],
     stage: Stage::Partial,
     ..ApiSpec::new(ApiKey::ElectLeaders, 0..=2)
 };

@@ -16,19 +16,20 @@ use tempfile::TempDir;
 
 use crate::harness::{BINARY, error, temp_dir};
 
-const IDS: [i32; 3] = [1, 2, 3];
-const TOPIC: &str = "replicated";
+pub const IDS: [i32; 3] = [1, 2, 3];
+pub const TOPIC: &str = "replicated";
 const PARTITIONS: i32 = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Trio {
+pub struct Trio {
     // By node id; dropped before the directory that they write to.
-    brokers: BTreeMap<i32, Broker>,
-    _dir: TempDir,
+    pub brokers: BTreeMap<i32, Broker>,
+    voters: String,
+    dir: TempDir,
 }
 
 impl Trio {
-    fn start() -> Trio {
+    pub fn start() -> Trio {
         let dir = temp_dir();
         let ports: [u16; 3] = free_ports().expect("free ports");
         let voters = IDS.iter().zip(ports).map(|(id, port)| format!("{id}@127.0.0.1:{port}"));
@@ -39,13 +40,13 @@ impl Trio {
                 .with("controller.quorum.voters", &voters)
                 .with("default.replication.factor", "3")
         });
-        let mut trio = Trio { brokers: BTreeMap::new(), _dir: dir };
+        let mut trio = Trio { brokers: BTreeMap::new(), voters, dir };
         trio.start_again(options.to_vec());
         trio
     }
 
     /// Starts brokers together: each of them waits for another before it is ready.
-    fn start_again(&mut self, options: Vec<BrokerOptions>) {
+    pub fn start_again(&mut self, options: Vec<BrokerOptions>) {
         let brokers: Vec<_> = thread::scope(|scope| {
             let starting = options.into_iter().map(|o| scope.spawn(|| Broker::start(o)));
             let starting: Vec<_> = starting.collect();
@@ -60,7 +61,7 @@ impl Trio {
     }
 
     /// Waits until a broker says of the topic's partitions what is expected.
-    fn see(
+    pub fn see(
         &self,
         what: &str,
         id: i32,
@@ -80,7 +81,17 @@ impl Trio {
         panic!("no {what} at broker {id}: {last:?}");
     }
 
-    fn anyone(&self) -> Connection {
+    /// A broker that votes on nothing, and is told one of those that do.
+    pub fn fourth(&self) -> BrokerOptions {
+        let voter = self.voters.split(',').next().expect("three").split_once('@').expect("an id");
+        BrokerOptions::new(BINARY, self.dir.path().join("4"))
+            .with("node.id", "4")
+            .with("process.roles", "broker")
+            .with("controller.quorum.bootstrap.servers", voter.1)
+            .with("highwater.peer.listener", "127.0.0.1:0")
+    }
+
+    pub fn anyone(&self) -> Connection {
         self.brokers.values().next().expect("one is left").connect()
     }
 
@@ -92,7 +103,7 @@ impl Trio {
     }
 
     /// Produces with acks=all, looking for the leader as long as there is none.
-    fn append(&self, partition: i32, value: &str) -> i64 {
+    pub fn append(&self, partition: i32, value: &str) -> i64 {
         eventually("leader that takes a record", || {
             let mut connection = self.leader_of(partition)?.connect();
             let row = connection.produce(TOPIC, partition, batch(&[value]));
@@ -104,7 +115,7 @@ impl Trio {
         })
     }
 
-    fn values_of(&self, partition: i32) -> Vec<String> {
+    pub fn values_of(&self, partition: i32) -> Vec<String> {
         eventually("leader to read from", || {
             let mut connection = self.leader_of(partition)?.connect();
             let records = connection.read_all(TOPIC, partition, 0).ok()?;
@@ -115,7 +126,7 @@ impl Trio {
 }
 
 /// A topic whose replicas are where the test wants them.
-fn assigned(name: &str, placed: &[&[i32]]) -> CreateTopicsRequest {
+pub fn assigned(name: &str, placed: &[&[i32]]) -> CreateTopicsRequest {
     let assignment = placed.iter().enumerate().map(|(index, ids)| {
         CreatableReplicaAssignment::default()
             .with_partition_index(index as i32)
@@ -126,7 +137,7 @@ fn assigned(name: &str, placed: &[&[i32]]) -> CreateTopicsRequest {
     request
 }
 
-fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = check() {

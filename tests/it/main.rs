@@ -8,6 +8,7 @@
 
 mod api_versions;
 mod cluster;
+mod cluster_changes;
 mod configs;
 mod coordinators;
 mod delete_records;

@@ -120,11 +120,18 @@ impl Presence {
     }
 
     /// Waits until the controller has heard of this broker: from then on it is given partitions.
-    pub(crate) async fn wait_until_heard(&self) {
+    /// Answers with the version of the controller's metadata then.
+    pub(crate) async fn wait_until_heard(&self) -> u64 {
         let mut learned = self.learned.subscribe();
-        while !self.view.lock().is_told_alive(self.broker_id) {
+        loop {
+            {
+                let view = self.view.lock();
+                if view.is_told_alive(self.broker_id) {
+                    return view.image_version();
+                }
+            }
             if learned.changed().await.is_err() {
-                return;
+                return 0;
             }
         }
     }
@@ -166,7 +173,7 @@ impl Presence {
     fn absorb(&self, news: News) {
         let changed = {
             let mut view = self.view.lock();
-            let mut changed = view.learn_alive(news.alive);
+            let mut changed = view.learn_alive(news.alive, news.image_version);
             for row in news.rows {
                 changed |= view.learn(row);
             }
@@ -205,7 +212,8 @@ impl Presence {
             // Nothing new in time is an answer, too.
             tokio::time::timeout(Duration::from_millis(wait_ms), changed).await.ok();
         }
-        self.at_board(log, |board| board.news_since(term, seen))
+        let image_version = log.image().version;
+        self.at_board(log, |board| board.news_since(term, seen, image_version))
     }
 
     /// The board of the term in which this broker is the controller.

@@ -42,6 +42,8 @@ pub(crate) struct View {
     rows: BTreeMap<u64, LeaderRow>,
     /// `None` until the controller has said so: everybody may be there then.
     alive: Option<BTreeSet<BrokerId>>,
+    /// Of the controller's metadata, when it was heard of last.
+    image_version: u64,
 }
 
 impl View {
@@ -55,10 +57,15 @@ impl View {
     }
 
     /// Whether it was news.
-    pub(crate) fn learn_alive(&mut self, alive: BTreeSet<BrokerId>) -> bool {
+    pub(crate) fn learn_alive(&mut self, alive: BTreeSet<BrokerId>, image_version: u64) -> bool {
+        self.image_version = self.image_version.max(image_version);
         let changed = self.alive.as_ref() != Some(&alive);
         self.alive = Some(alive);
         changed
+    }
+
+    pub(crate) fn image_version(&self) -> u64 {
+        self.image_version
     }
 
     pub(crate) fn row(&self, group: u64) -> Option<&LeaderRow> {
@@ -97,6 +104,8 @@ pub(crate) struct News {
     pub(crate) version: u64,
     pub(crate) rows: Vec<LeaderRow>,
     pub(crate) alive: BTreeSet<BrokerId>,
+    /// Of the controller's metadata.
+    pub(crate) image_version: u64,
 }
 
 /// What the controller has been told in its term.
@@ -176,7 +185,7 @@ impl Board {
     }
 
     /// What is new to a broker that has seen `version` of `term`.
-    pub(crate) fn news_since(&self, term: u64, version: u64) -> News {
+    pub(crate) fn news_since(&self, term: u64, version: u64, image_version: u64) -> News {
         let seen = if term == self.term { version } else { 0 };
         let rows = self.rows.values().filter(|(at, _)| *at > seen).map(|(_, row)| row.clone());
         News {
@@ -184,6 +193,7 @@ impl Board {
             version: self.version,
             rows: rows.collect(),
             alive: self.heard_at_ms.keys().copied().collect(),
+            image_version,
         }
     }
 }
@@ -261,7 +271,7 @@ mod tests {
         board.on_report(row(1, 1, 1, &[1]));
         let seen = board.version();
         board.on_report(row(2, 1, 1, &[1]));
-        let rows = |term, version| board.news_since(term, version).rows.len();
+        let rows = |term, version| board.news_since(term, version, 0).rows.len();
         assert_eq!((rows(7, begun), rows(7, seen), rows(7, board.version())), (2, 1, 0));
         assert_eq!(rows(6, board.version()), 2);
     }
@@ -270,7 +280,7 @@ mod tests {
     fn a_new_controller_knows_what_it_knew_before() {
         let mut view = View::default();
         view.learn(row(4, 2, 3, &[2]));
-        let news = Board::new(2, &view, [], 0).news_since(0, 0);
+        let news = Board::new(2, &view, [], 0).news_since(0, 0, 0);
         assert_eq!(news.rows, [row(4, 2, 3, &[2])]);
     }
 
@@ -279,15 +289,15 @@ mod tests {
         let mut board = Board::new(1, &View::default(), [1, 2].map(BrokerId), 1_000);
         board.on_heard(BrokerId(1), 5_000);
         board.expire(10_500, 9_000);
-        assert_eq!(board.news_since(1, 0).alive, brokers(&[1]));
+        assert_eq!(board.news_since(1, 0, 0).alive, brokers(&[1]));
         let version = board.version();
         board.expire(10_600, 9_000);
         board.on_heard(BrokerId(1), 10_700);
         assert_eq!(board.version(), version, "nothing has changed");
         board.on_heard(BrokerId(2), 10_800);
-        assert_eq!(board.news_since(1, 0).alive, brokers(&[1, 2]));
+        assert_eq!(board.news_since(1, 0, 0).alive, brokers(&[1, 2]));
         board.on_ended(BrokerId(1));
-        assert_eq!(board.news_since(1, 0).alive, brokers(&[2]));
+        assert_eq!(board.news_since(1, 0, 0).alive, brokers(&[2]));
     }
 
     fn partition(replicas: &[i32]) -> PartitionImage {
@@ -304,7 +314,8 @@ mod tests {
     #[test]
     fn the_later_epoch_says_who_leads() {
         let told = row(1, 2, 5, &[2, 3]);
-        let of = |local| leadership(&partition(&[1, 2, 3]), BrokerId(1), local, Some(&told), |_| true);
+        let of =
+            |local| leadership(&partition(&[1, 2, 3]), BrokerId(1), local, Some(&told), |_| true);
         let leader = |local| of(local).leader.map(|id| id.0);
         assert_eq!(leader(None), Some(2));
         assert_eq!(leader(local(Some(3), 4)), Some(2));
@@ -322,7 +333,10 @@ mod tests {
             let alive = brokers(alive);
             leadership(&partition, BrokerId(9), None, Some(&told), |id| alive.contains(&id))
         };
-        assert_eq!((seen(&[1, 3]).leader, seen(&[1, 3]).in_sync_replicas), (None, vec![BrokerId(3)]));
+        assert_eq!(
+            (seen(&[1, 3]).leader, seen(&[1, 3]).in_sync_replicas),
+            (None, vec![BrokerId(3)])
+        );
         assert_eq!(seen(&[1]).in_sync_replicas, [2, 3].map(BrokerId), "the last ones stay");
     }
 
@@ -333,7 +347,7 @@ mod tests {
         let mut board = Board::new(1, &view, [2, 3].map(BrokerId), 0);
         board.on_ended(BrokerId(2));
         board.on_heard(BrokerId(2), 1);
-        board.news_since(0, 0).rows.into_iter().for_each(|row| {
+        board.news_since(0, 0, 0).rows.into_iter().for_each(|row| {
             view.learn(row);
         });
         let of = |replicas: &[i32], view: &View| {

@@ -63,6 +63,9 @@ pub struct BrokerImage {
     pub rack: Option<String>,
     /// Advertised, per listener name.
     pub endpoints: Vec<EndpointImage>,
+    /// Where the other brokers reach it, as `host:port`; `None` = where their configuration says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_address: Option<String>,
 }
 
 /// Where clients reach a broker by one of its listeners.
@@ -106,6 +109,10 @@ pub struct PartitionImage {
     /// Of these, who leaves when the reassignment is complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removing: Vec<BrokerId>,
+    /// Of which version the image was when it was reassigned last, so that the end of one
+    /// reassignment is not taken for the end of another.
+    #[serde(default)]
+    pub altered_at: u64,
     /// Who has formed the Raft group, where these are not `replicas`: whoever was added since has
     /// nothing to form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

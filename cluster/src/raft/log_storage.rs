@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 
 use super::command::{AppendObserver, GroupCommand};
 use super::membership::MembershipRecord;
+use super::snapshot::save_latest_membership;
 use super::type_config::{
     LogId, RaftEntry, RaftVote, TypeConfig, entry_id, log_id, raft_vote, stored_vote,
 };
@@ -252,6 +253,10 @@ impl RaftLogStorage<TypeConfig> for LogStorage {
         let mut to_append = Vec::new();
         for entry in entries {
             let id = entry_id(&entry.log_id);
+            if let EntryPayload::Membership(membership) = &entry.payload {
+                let record = MembershipRecord::from_raft(membership);
+                save_latest_membership(&self.log, &record).map_err(|error| self.fail(error))?;
+            }
             let (body, observer) = stored_body(entry.payload)?;
             if let Some(observer) = observer {
                 observer.on_placed(first_offset);

@@ -49,6 +49,11 @@ impl MembershipRecord {
         }
     }
 
+    /// Whether a node is the only voter.
+    pub(super) fn votes_alone(&self, node_id: u64) -> bool {
+        self.configs.iter().flatten().all(|id| *id == node_id)
+    }
+
     pub(super) fn to_raft(&self) -> Membership {
         Membership::new_with_defaults(self.configs.clone(), self.nodes.iter().copied())
     }

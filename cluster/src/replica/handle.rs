@@ -23,7 +23,7 @@ use super::ticket::Ticket;
 use crate::controller::view::LeaderRow;
 use crate::metadata::PartitionImage;
 use crate::raft::{Applied, RaftGroup};
-use crate::raft::{DurabilityCell, GroupCommand, ProposeError, wait, waiter};
+use crate::raft::{DurabilityCell, GroupCommand, ProposeError, votes_alone, wait, waiter};
 use crate::{AppendError, ReadError, ReplicaSettings};
 
 /// The partition's offsets, read together (never torn).
@@ -112,6 +112,8 @@ pub(super) struct Shared {
     pub(super) partition: Mutex<Arc<PartitionImage>>,
     /// Whether this broker is the only one, and has been since it opened the partition.
     pub(super) is_single: AtomicBool,
+    /// Whether a task keeps the instance of a replicated partition open.
+    pub(super) is_kept_open: AtomicBool,
     pub(super) in_sync: Mutex<InSync>,
     pub(super) environment: Arc<Environment>,
     pub(super) durability: Arc<DurabilityCell>,
@@ -141,7 +143,9 @@ impl Replica {
         environment: Arc<Environment>,
     ) -> Replica {
         let log = environment.store.group(GroupId(partition.log_id(environment.broker_id)));
-        let single_voter = partition.replicas.len() == 1;
+        // The metadata here may be old, so the log is asked as well.
+        let single_voter = partition.replicas.len() == 1
+            && (environment.is_alone || votes_alone(&log, environment.node_id()));
         let stored_term = log.log_state().vote.map_or(0, |vote| vote.term);
         // A process never goes on in a term of an earlier one: the next election gives this one.
         let epoch = leader_epoch(if single_voter { stored_term + 1 } else { stored_term });
@@ -162,6 +166,7 @@ impl Replica {
             group_id: GroupId(partition.group),
             partition: Mutex::new(Arc::new(partition)),
             is_single: AtomicBool::new(single_voter),
+            is_kept_open: AtomicBool::new(false),
             in_sync: Mutex::default(),
             durability: Arc::new(DurabilityCell::new(settings.durability)),
             settings: Mutex::new(settings),
@@ -333,6 +338,20 @@ impl Replica {
     /// Its replicas, as the metadata has them.
     pub(crate) fn partition(&self) -> Arc<PartitionImage> {
         self.shared.partition()
+    }
+
+    pub(crate) fn topic_partition(&self) -> (TopicId, PartitionId) {
+        (self.shared.id.topic, self.shared.id.partition)
+    }
+
+    /// Under which number the store has its log.
+    pub(crate) fn log_id(&self) -> GroupId {
+        self.shared.log.id()
+    }
+
+    /// The metadata has changed: other replicas, or their order.
+    pub(crate) fn set_partition(&self, partition: &PartitionImage) {
+        self.shared.set_partition(partition);
     }
 
     /// What this broker reports of the partition, if it leads it.

@@ -4,6 +4,7 @@
 //! dormant partition is served from the index alone. With several it is open as long as the
 //! partition exists, and opened again should it stop.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use storage::log_store::LogStore;
 use super::handle::{LogStartObserver, Shared, leader_epoch};
 use super::proposer::{Phase, ProposerState};
 use crate::controller::presence::Presence;
-use crate::limits::{IDLE_ROUNDS, REOPEN_DELAY};
-use crate::metadata::CommandResult;
+use crate::limits::REOPEN_DELAY;
+use crate::metadata::{CommandResult, PartitionImage};
 use crate::raft::{
     GroupOptions, LeaderState, Machine, RaftGroup, SnapshotPolicy, Timing, broker_id, spawn,
 };
@@ -31,6 +32,8 @@ pub(crate) struct Environment {
     pub(crate) timing: Timing,
     /// Who is there, and what they lead.
     pub(crate) presence: Arc<Presence>,
+    /// There are no other brokers.
+    pub(crate) is_alone: bool,
     /// `replica.lag.time.max.ms`
     pub(crate) replica_lag_max: Duration,
     /// Rounds of maintenance without an append after which a partition goes dormant.
@@ -40,26 +43,6 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn new(
-        broker_id: BrokerId,
-        store: LogStore,
-        transport: Arc<dyn PeerTransport>,
-        timing: Timing,
-        presence: Arc<Presence>,
-        replica_lag_max: Duration,
-    ) -> Self {
-        Environment {
-            broker_id,
-            store,
-            transport,
-            timing,
-            presence,
-            replica_lag_max,
-            idle_rounds: IDLE_ROUNDS,
-            log_start_observer: OnceLock::new(),
-        }
-    }
-
     pub(crate) fn node_id(&self) -> u64 {
         node_id(self.broker_id)
     }
@@ -94,7 +77,8 @@ impl Shared {
         RaftGroup::open(GroupOptions {
             node_id: self.environment.node_id(),
             group: self.group_id,
-            voters: self.partition().founders().iter().copied().map(node_id).collect(),
+            is_single: self.is_single_voter(),
+            founders: self.partition().founders().iter().copied().map(node_id).collect(),
             log: self.log.clone(),
             machine: self.clone(),
             transport: self.environment.transport.clone(),
@@ -126,8 +110,54 @@ impl Shared {
         }
     }
 
+    /// Takes up a change of the replicas. Who was the only one opens the partition anew when others
+    /// are added, and keeps it open from then on, also when it is the only one again.
+    pub(super) fn set_partition(self: &Arc<Self>, partition: &PartitionImage) {
+        {
+            let mut known = self.partition.lock();
+            if **known == *partition {
+                return;
+            }
+            *known = Arc::new(partition.clone());
+        }
+        if partition.replicas.len() == 1 || !self.is_single.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let shared = self.clone();
+        spawn(async move {
+            shared.close_single().await;
+            shared.run_replicated().await;
+        });
+    }
+
+    /// Closes the instance of who was the only voter; what is in flight is refused, and tried again
+    /// by whoever has sent it.
+    async fn close_single(&self) {
+        let _changing = self.changing.lock().await;
+        let (group, waiting) = {
+            let mut state = self.proposer.lock();
+            if matches!(state.phase, Phase::Gone) {
+                return;
+            }
+            let group = match std::mem::replace(&mut state.phase, Phase::Opening) {
+                Phase::Open(group) => Some(group),
+                _ => None,
+            };
+            (group, state.take_waiting())
+        };
+        for ticket in waiting {
+            ticket.failed(self.not_leader());
+        }
+        if let Some(group) = group {
+            group.close().await;
+        }
+    }
+
     /// Keeps a replicated partition's instance open and follows its leadership.
     async fn run_replicated(self: &Arc<Self>) {
+        if self.is_kept_open.swap(true, Ordering::AcqRel) {
+            return;
+        }
         loop {
             match self.open_and_install().await {
                 Ok(None) => return,

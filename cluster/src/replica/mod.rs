@@ -1,7 +1,7 @@
 //! A partition's replica on this broker: what the broker sees of it, and what keeps it going.
 
-pub mod handle;
 mod followers;
+pub mod handle;
 mod in_sync;
 pub(crate) mod lifecycle;
 mod maintenance;

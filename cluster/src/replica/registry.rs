@@ -109,18 +109,31 @@ impl Registry {
         groups.into_iter().for_each(|group| self.remove_replica(group));
     }
 
-    /// Makes the topic's replicas that are not there, and tells the others their settings.
+    /// Removes replicas that are other brokers' business by the published image.
+    pub(crate) fn remove_departed(&self, image: &MetadataImage, topics: &[String]) {
+        let own = self.environment.broker_id;
+        for topic in topics.iter().filter_map(|name| image.topic(name)) {
+            for partition in topic.partitions.iter().filter(|p| !p.replicas.contains(&own)) {
+                self.remove_replica(partition.group);
+            }
+        }
+    }
+
+    /// Makes the topic's replicas that are not there, and tells the others what has changed.
     fn ensure_topic(&self, image: &MetadataImage, topic: &TopicImage) {
         let settings = (self.settings)(image, topic);
-        for partition in &topic.partitions {
-            if !partition.replicas.contains(&self.environment.broker_id) {
-                continue;
+        let own = self.environment.broker_id;
+        for partition in topic.partitions.iter().filter(|p| p.replicas.contains(&own)) {
+            if let Some(replica) = self.get(topic.id, partition.id) {
+                if replica.log_id().0 == partition.log_id(own) {
+                    replica.set_settings(settings.clone());
+                    replica.set_partition(partition);
+                    continue;
+                }
+                // It was removed and came back between two images.
+                self.remove_replica(partition.group);
             }
             let key = (topic.id, partition.id);
-            if let Some(replica) = self.get(topic.id, partition.id) {
-                replica.set_settings(settings.clone());
-                continue;
-            }
             let replica = Arc::new(Replica::new(
                 ReplicaId { topic: topic.id, partition: partition.id },
                 partition.clone(),
@@ -141,10 +154,11 @@ impl Registry {
         };
         let Some(replica) = replica else { return };
         let store = self.environment.store.clone();
+        tracing::debug!(group, "the replica is not this broker's any more");
         spawn(async move {
             // Its instance must not write any more once the group is gone.
             replica.remove().await;
-            remove_from(&store, replica.shared.log.id());
+            remove_from(&store, replica.log_id());
         });
     }
 

@@ -22,7 +22,7 @@ const TAIL_BYTES: usize = 4 << 10;
 const SYNC: Duration = Duration::from_millis(2);
 
 pub fn image(id: u64) -> BrokerImage {
-    BrokerImage { id: BrokerId(id as i32), rack: None, endpoints: Vec::new() }
+    BrokerImage { id: BrokerId(id as i32), rack: None, endpoints: Vec::new(), peer_address: None }
 }
 
 /// Runs until the machine is crashed.

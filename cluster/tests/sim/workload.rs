@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 use uuid::Uuid;
 
 use crate::node::image;
-use crate::world::{Acked, NODES, TOPIC, World};
+use crate::world::{Acked, NODES, PARTITION, TOPIC, World};
 
 pub const PRODUCERS: [i64; 3] = [11, 12, 13];
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -35,8 +35,15 @@ async fn submit(world: &World, command: MetadataCommand) {
     loop {
         if let Some(node) = world.controller() {
             match tokio::time::timeout(PATIENCE, node.submit(command.clone())).await {
-                Ok(Ok(_) | Err(ClusterError::TopicExists(_))) => return,
-                Ok(Err(ClusterError::NoController | ClusterError::ShuttingDown)) | Err(_) => {}
+                Ok(Ok(_) | Err(ClusterError::TopicExists(_) | ClusterError::NoReassignment)) => {
+                    return;
+                }
+                Ok(Err(
+                    ClusterError::NoController
+                    | ClusterError::Undecided
+                    | ClusterError::ShuttingDown,
+                ))
+                | Err(_) => {}
                 Ok(Err(ClusterError::Storage(_))) => {}
                 Ok(Err(error)) => panic!("{command:?} was refused: {error}"),
             }
@@ -120,6 +127,32 @@ pub async fn delete_records(world: Arc<World>) {
         if let Ok(Ok(offset)) = tokio::time::timeout(PATIENCE, advanced).await {
             world.trace(format!("log starts at {offset}"));
             world.on_log_start(offset.0);
+        }
+    }
+}
+
+/// Has the partition kept by other machines every few seconds, and by all of them in the end.
+pub async fn reassign(world: Arc<World>) {
+    let mut rng = StdRng::seed_from_u64(world.seed.wrapping_mul(83));
+    loop {
+        tokio::time::sleep(Duration::from_millis(rng.random_range(500..4_000))).await;
+        let is_last = world.state().healing;
+        let mut target: Vec<BrokerId> = NODES.iter().map(|id| BrokerId(*id as i32)).collect();
+        for place in (1..target.len()).rev() {
+            target.swap(place, rng.random_range(0..=place));
+        }
+        if !is_last {
+            target.truncate(rng.random_range(1..=NODES.len()));
+        }
+        // Whatever is under way has another end now, or goes back.
+        let target = (is_last || rng.random_range(0..6) > 0).then_some(target);
+        world.trace(format!("reassign to {target:?}"));
+        let partition = PARTITION;
+        let command =
+            MetadataCommand::AlterPartitionReassignment { topic: TOPIC, partition, target };
+        submit(&world, command).await;
+        if is_last {
+            return;
         }
     }
 }

@@ -79,9 +79,9 @@ async fn the_preferred_replica_leads_again_when_asked() {
         see("all in sync", node, |l| l.in_sync_replicas == brokers(&IDS)).await;
     }
     // Any broker can be asked, also one that neither leads nor shall.
-    let follower = nodes.iter().find(|n| {
-        n.cluster.broker_id() != BrokerId(1) && !n.replica().expect("there").is_leader()
-    });
+    let follower = nodes
+        .iter()
+        .find(|n| n.cluster.broker_id() != BrokerId(1) && !n.replica().expect("there").is_leader());
     assert_eq!(elect(follower.expect("one follows")).await, [ElectionOutcome::Elected]);
     assert_eq!(append(&nodes, "after").await, Offset(1));
     assert_eq!(elect(&nodes[0]).await, [ElectionOutcome::NotNeeded]);

@@ -41,13 +41,7 @@ impl Place {
             (BrokerId(*id), listener.local_addr().expect("bound").to_string())
         });
         let (dir, addresses) = (TempDir::new().expect("a directory"), addresses.collect());
-        Place {
-            dir,
-            addresses,
-            election_timeout,
-            min_insync_replicas: 1,
-            rebalance_interval: None,
-        }
+        Place { dir, addresses, election_timeout, min_insync_replicas: 1, rebalance_interval: None }
     }
 
     pub fn dir_of(&self, id: i32) -> PathBuf {
@@ -114,7 +108,7 @@ impl Node {
 }
 
 pub fn image(id: BrokerId) -> BrokerImage {
-    BrokerImage { id, rack: None, endpoints: Vec::new() }
+    BrokerImage { id, rack: None, endpoints: Vec::new(), peer_address: None }
 }
 
 pub fn settings(min_insync_replicas: usize) -> ReplicaSettings {
@@ -186,7 +180,7 @@ pub async fn append(nodes: &[Node], value: &str) -> Offset {
         });
         match leader.await.append(batch(value)).committed().await {
             Ok(appended) => return appended.base_offset,
-            Err(AppendError::NotLeader { .. }) => {}
+            Err(AppendError::NotLeader { .. } | AppendError::Gone) => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -254,4 +248,3 @@ pub fn remove_leader(nodes: &mut Vec<Node>) -> Node {
     let leader = nodes.iter().position(|n| n.replica().is_some_and(|r| r.is_leader()));
     nodes.remove(leader.expect("a leader"))
 }
-

@@ -32,8 +32,7 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(METADATA_LOG)
         .doc("Whether a controller adds itself to the quorum."),
     list("controller.quorum.bootstrap.servers", Some(""))
-        .no_effect(METADATA_LOG)
-        .doc("Where controllers are found at first."),
+        .doc("Where a broker that is no controller finds the voters."),
     int("controller.quorum.election.backoff.max.ms", Some("1000"))
         .at_least(0)
         .no_effect(METADATA_LOG)
@@ -63,7 +62,7 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(METADATA_LOG)
         .doc("Pause before a controller asks again."),
     list("controller.quorum.voters", Some(""))
-        .doc("All brokers of the cluster, as id@host:port; with one or none it is alone."),
+        .doc("The controllers of the cluster, as id@host:port; one of one or none is alone."),
     int("controller.quota.window.num", Some("11"))
         .at_least(1)
         .no_effect(QUOTAS)

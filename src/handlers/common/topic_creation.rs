@@ -51,6 +51,7 @@ impl From<ClusterError> for Refusal {
 fn sentence(error: &ClusterError) -> String {
     match error {
         ClusterError::TopicExists(name) => format!("Topic '{name}' already exists."),
+        ClusterError::NoReassignment => "No reassignment is in progress.".to_owned(),
         ClusterError::InvalidTopicName(reason)
         | ClusterError::InvalidPartitions(reason)
         | ClusterError::InvalidReplicationFactor(reason)
@@ -277,7 +278,8 @@ mod tests {
 
     #[test]
     fn internal_topics_need_no_more_brokers_than_there_are() {
-        let broker = BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new() };
+        let broker =
+            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
         let register = MetadataCommand::RegisterBroker { broker };
         let image = apply(&MetadataImage::default(), &register).0;
         let topic = auto_created("__consumer_offsets", &image, &config(&[]));

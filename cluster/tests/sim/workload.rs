@@ -134,25 +134,39 @@ pub async fn delete_records(world: Arc<World>) {
 /// Has the partition kept by other machines every few seconds, and by all of them in the end.
 pub async fn reassign(world: Arc<World>) {
     let mut rng = StdRng::seed_from_u64(world.seed.wrapping_mul(83));
+    let all: Vec<BrokerId> = NODES.iter().map(|id| BrokerId(*id as i32)).collect();
     loop {
         tokio::time::sleep(Duration::from_millis(rng.random_range(500..4_000))).await;
-        let is_last = world.state().healing;
-        let mut target: Vec<BrokerId> = NODES.iter().map(|id| BrokerId(*id as i32)).collect();
-        for place in (1..target.len()).rev() {
-            target.swap(place, rng.random_range(0..=place));
-        }
-        if !is_last {
-            target.truncate(rng.random_range(1..=NODES.len()));
-        }
-        // Whatever is under way has another end now, or goes back.
-        let target = (is_last || rng.random_range(0..6) > 0).then_some(target);
+        let target = if world.state().healing {
+            if is_on(&world, &all) {
+                continue;
+            }
+            Some(all.clone())
+        } else {
+            // Whatever is under way has another end now, or goes back.
+            (rng.random_range(0..6) > 0).then(|| some_of(&all, &mut rng))
+        };
         world.trace(format!("reassign to {target:?}"));
-        let partition = PARTITION;
-        let command =
-            MetadataCommand::AlterPartitionReassignment { topic: TOPIC, partition, target };
-        submit(&world, command).await;
-        if is_last {
-            return;
-        }
+        let (topic, partition) = (TOPIC, PARTITION);
+        submit(&world, MetadataCommand::AlterPartitionReassignment { topic, partition, target })
+            .await;
     }
+}
+
+fn some_of(all: &[BrokerId], rng: &mut StdRng) -> Vec<BrokerId> {
+    let mut some = all.to_vec();
+    for place in (1..some.len()).rev() {
+        some.swap(place, rng.random_range(0..=place));
+    }
+    some.truncate(rng.random_range(1..=all.len()));
+    some
+}
+
+/// Whether the partition is to be kept by these, in any order.
+fn is_on(world: &World, brokers: &[BrokerId]) -> bool {
+    let target = world.controller().and_then(|controller| {
+        let image = controller.metadata();
+        Some(image.topic_by_id(TOPIC)?.partition(PARTITION)?.target_replicas())
+    });
+    target.is_some_and(|target| brokers.iter().all(|id| target.contains(id)))
 }

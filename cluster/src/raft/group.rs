@@ -165,7 +165,7 @@ impl RaftGroup {
         let group = RaftGroup { raft, storage: storage.clone(), node_id: options.node_id };
         if last.is_none() {
             group.form(&options.founders, options.timing).await;
-        } else if votes_alone && !group.is_leader() {
+        } else if (single_voter || votes_alone) && !group.is_leader() {
             group.elect().await;
         }
         if single_voter {

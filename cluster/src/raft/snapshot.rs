@@ -153,8 +153,8 @@ pub(super) fn save_memberships(
     log.put_state(MEMBERSHIPS_KEY, records.into(), Box::new(|_| ()))
 }
 
-/// Remembers the members that an entry sets, before the entry is in the log: whoever opens the log
-/// later must not take itself for the only one where it is not.
+/// Remembers the members that an entry sets: whoever opens the log later must not take itself for
+/// the only one where it is not.
 pub(super) fn save_latest_membership(
     log: &GroupLog,
     membership: &MembershipRecord,

@@ -16,14 +16,18 @@ use source::{Source, repository, sources};
 /// must have the line, so that the mark cannot be dropped quietly.
 const PURE: &[&str] = &[
     "cluster/src/controller/placement.rs",
+    "cluster/src/controller/reassignment.rs",
+    "cluster/src/controller/view.rs",
     "cluster/src/metadata/apply.rs",
     "cluster/src/metadata/brokers.rs",
     "cluster/src/metadata/command.rs",
     "cluster/src/metadata/configs.rs",
     "cluster/src/metadata/image.rs",
     "cluster/src/metadata/producer_ids.rs",
+    "cluster/src/metadata/reassignments.rs",
     "cluster/src/metadata/topic_name.rs",
     "cluster/src/metadata/topics.rs",
+    "cluster/src/replica/in_sync.rs",
     "compat-tests/src/bin/chaos/checker/context.rs",
     "compat-tests/src/bin/chaos/checker/mod.rs",
     "compat-tests/src/bin/chaos/history.rs",

@@ -15,5 +15,5 @@ pub mod value;
 
 pub use broker::{BrokerConfig, ConfigValue};
 pub use listeners::ListenerConfig;
-pub use peers::PeerConfig;
+pub use peers::{ClusterTiming, PeerConfig};
 pub use topic::TopicConfig;

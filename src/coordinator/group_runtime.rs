@@ -312,7 +312,12 @@ mod tests {
 
     fn image(brokers: i32) -> MetadataImage {
         (1..=brokers).fold(MetadataImage::default(), |image, id| {
-            let broker = BrokerImage { id: BrokerId(id), rack: None, endpoints: Vec::new() };
+            let broker = BrokerImage {
+                id: BrokerId(id),
+                rack: None,
+                endpoints: Vec::new(),
+                peer_address: None,
+            };
             apply(&image, &MetadataCommand::RegisterBroker { broker }).0
         })
     }

@@ -8,6 +8,7 @@
 
 mod api_versions;
 mod cluster;
+mod cluster_changes;
 mod configs;
 mod consumer_client;
 mod coordinators;

@@ -23,6 +23,11 @@ pub enum MetadataCommand {
         /// The broker.
         broker: BrokerImage,
     },
+    /// Forgets a broker; it is known again when it registers again.
+    UnregisterBroker {
+        /// Which.
+        broker: BrokerId,
+    },
     /// Makes a topic with all its partitions.
     CreateTopic {
         /// Its name.
@@ -45,6 +50,24 @@ pub enum MetadataCommand {
         topic: TopicId,
         /// Replicas of the partitions to add.
         added: Vec<Vec<BrokerId>>,
+    },
+    /// Has a partition kept by other brokers.
+    AlterPartitionReassignment {
+        /// The topic.
+        topic: TopicId,
+        /// Its partition.
+        partition: PartitionId,
+        /// The brokers, the preferred leader first; `None` cancels what is under way.
+        target: Option<Vec<BrokerId>>,
+    },
+    /// Says that a reassignment has led to where it was to lead.
+    CompletePartitionReassignment {
+        /// The topic.
+        topic: TopicId,
+        /// Its partition.
+        partition: PartitionId,
+        /// Which reassignment: as [`PartitionImage::altered_at`](super::PartitionImage) says.
+        altered_at: u64,
     },
     /// Replaces a topic's own configs (the caller merged them).
     SetTopicConfigs {

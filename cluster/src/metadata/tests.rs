@@ -19,6 +19,7 @@ fn broker(id: i32) -> BrokerImage {
             port: 9092,
             security_protocol: "PLAINTEXT".into(),
         }],
+        peer_address: None,
     }
 }
 

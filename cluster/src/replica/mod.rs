@@ -1,6 +1,8 @@
 //! A partition's replica on this broker: what the broker sees of it, and what keeps it going.
 
+mod followers;
 pub mod handle;
+mod in_sync;
 pub(crate) mod lifecycle;
 pub(crate) mod lookup;
 mod maintenance;

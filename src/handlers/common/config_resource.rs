@@ -239,7 +239,8 @@ mod tests {
     use cluster::metadata::{BrokerImage, apply};
 
     fn found(resource_type: i8, name: &str) -> Result<Target, ErrorCode> {
-        let broker = BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new() };
+        let broker =
+            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
         let image = apply(&MetadataImage::default(), &MetadataCommand::RegisterBroker { broker }).0;
         let resource_name = name.to_owned();
         let alteration = Alteration { resource_type, resource_name, edit: Edit::Changes(vec![]) };

@@ -261,6 +261,7 @@ async fn start_cluster(
             id: config.node_id,
             rack: config.rack.clone(),
             endpoints: endpoints(config, bound),
+            peer_address: None,
         },
         cluster_id: config.cluster_id.clone(),
         store: store.clone(),
@@ -271,7 +272,7 @@ async fn start_cluster(
         new_uuid: Arc::new(ids::new_uuid),
     };
     match &config.peers {
-        Some(peers) => peers::join(peers, options).await,
+        Some(peers) => peers::join(peers, config.timing, options).await,
         None => Ok((Cluster::start(options).await?, PeerServer::default())),
     }
 }

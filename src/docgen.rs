@@ -79,7 +79,7 @@ fn config() -> String {
          `--override key=value`; the last one counts. A wrong value stops the start. A key that is \
          in no table here is named in a warning and ignored. *Dynamic* says whether \
          `kafka-configs` can change a broker's key while it runs; a topic's key always can be \
-         changed.\n"
+         changed, and so can a group's.\n"
     );
     for section in definitions::TABLE {
         config_section(&mut text, section);
@@ -94,14 +94,16 @@ fn config_section(text: &mut String, section: &Section) {
     if !effective.is_empty() {
         let heading = match section.scope {
             Scope::Broker => "|Key|Default|Allowed|Dynamic|What it does|\n|-|-|-|-|-|",
-            Scope::Topic => "|Key|Default|Allowed|Default from|What it does|\n|-|-|-|-|-|",
+            Scope::Topic | Scope::Group => {
+                "|Key|Default|Allowed|Default from|What it does|\n|-|-|-|-|-|"
+            }
         };
         line(text, format_args!("{heading}"));
     }
     for row in effective {
         let origin = match section.scope {
             Scope::Broker => dynamic_name(row.dynamic).to_owned(),
-            Scope::Topic => row.synonyms.join(", "),
+            Scope::Topic | Scope::Group => row.synonyms.join(", "),
         };
         let Definition { name, default, doc, .. } = row;
         let default = cell(default.unwrap_or(""));

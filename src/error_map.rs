@@ -67,6 +67,7 @@ impl ToErrorCode for ClusterError {
             ClusterError::InvalidPartitions(_) => ErrorCode::InvalidPartitions,
             ClusterError::InvalidReplicationFactor(_) => ErrorCode::InvalidReplicationFactor,
             ClusterError::InvalidReplicaAssignment(_) => ErrorCode::InvalidReplicaAssignment,
+            ClusterError::NoReassignment => ErrorCode::NoReassignmentInProgress,
             ClusterError::UnknownBroker(_) => ErrorCode::BrokerIdNotRegistered,
             // Retriable: admin clients look for the controller again.
             ClusterError::NoController | ClusterError::ShuttingDown => ErrorCode::NotController,

@@ -95,3 +95,9 @@ pub const LAG_GROUP_PARTITIONS: usize = 100_000;
 /// How often one question about lag looks again for the next record of a group that commits
 /// meanwhile.
 pub const LAG_LOOK_ROUNDS: usize = 3;
+
+/// Partitions whose leaders a rewind asks at once.
+pub const REWIND_LOOKUPS: usize = 32;
+
+/// Pause before the bootstrap servers are asked again for the voters.
+pub const BOOTSTRAP_RETRY_DELAY: Duration = Duration::from_millis(500);

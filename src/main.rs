@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use highwater::config::BrokerConfig;
-use highwater::{broker, cli::lag, docgen, panics, surroundings, telemetry};
+use highwater::{broker, cli::lag, cli::rewind, docgen, panics, surroundings, telemetry};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -36,6 +36,7 @@ enum Command {
     /// Run the broker; also what happens without a command.
     Serve(ConfigSources),
     Lag(lag::LagArguments),
+    Rewind(rewind::RewindArguments),
     /// Print the version.
     Version,
     /// Print the configuration that a broker would run with.
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Some(Command::Lag(arguments)) => lag::run(&arguments),
+        Some(Command::Rewind(arguments)) => rewind::run(&arguments),
         Some(Command::Version) => {
             println!("highwater {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -1,17 +1,21 @@
 //! This broker among others: the listener for them, and how it joins their cluster.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::metadata::BrokerImage;
-use cluster::transport::{Identity, TcpPeers, serve_peers};
+use cluster::metadata::{BrokerImage, MetadataImage};
+use cluster::transport::{Identity, TcpPeers, ask_for_voters, serve_peers};
 use cluster::{Cluster, ClusterOptions, PeerOptions};
+use protocol::types::BrokerId;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::broker::StartError;
-use crate::config::PeerConfig;
+use crate::config::{ClusterTiming, PeerConfig};
+use crate::limits::BOOTSTRAP_RETRY_DELAY;
 
 /// Answers the other brokers, until it is stopped.
 #[derive(Default)]
@@ -37,23 +41,38 @@ impl PeerServer {
 /// The listener cannot be had, the store fails, or the cluster is not the one that was asked for.
 pub async fn join(
     peers: &PeerConfig,
-    options: ClusterOptions,
+    timing: ClusterTiming,
+    mut options: ClusterOptions,
 ) -> Result<(Arc<Cluster>, PeerServer), StartError> {
-    let broker: BrokerImage = options.broker.clone();
-    let cluster_id = options.cluster_id.clone();
     let listener = TcpListener::bind(&peers.bind).await.map_err(|error| {
         StartError::Listener(format!("cannot listen for brokers on {}: {error}", peers.bind))
     })?;
-    let identity = Arc::new(Identity::new(broker.id, cluster_id.clone().unwrap_or_default()));
-    let transport = TcpPeers::new(Arc::clone(&identity), peers.voters.clone());
-    let options_of_peers =
-        PeerOptions::new(peers.voters.keys().copied().collect(), Arc::new(transport));
+    let cluster_id = options.cluster_id.clone();
+    let own_id = options.broker.id;
+    let voters = find_voters(peers, own_id, cluster_id.as_deref().unwrap_or_default()).await;
+    if !voters.contains_key(&own_id) {
+        let port = listener.local_addr().map(|address| address.port());
+        let port = port.map_err(|error| StartError::Listener(error.to_string()))?;
+        options.broker.peer_address = Some(peer_address(&options.broker, port));
+    }
+    let broker: BrokerImage = options.broker.clone();
+    let identity = Identity::new(broker.id, cluster_id.clone().unwrap_or_default());
+    let identity = Arc::new(identity.with_voters(voters.clone()));
+    let transport = Arc::new(TcpPeers::new(Arc::clone(&identity), voters.clone()));
+    let options_of_peers = PeerOptions {
+        presence_heartbeat: timing.heartbeat,
+        session_timeout: timing.session_timeout,
+        replica_lag_max: timing.replica_lag_max,
+        rebalance_interval: timing.rebalance_interval,
+        ..PeerOptions::new(voters.keys().copied().collect(), transport.clone())
+    };
     let cluster = Cluster::start_with_peers(options, options_of_peers).await?;
+    tokio::spawn(follow_addresses(cluster.watch_metadata(), transport, voters.clone()));
     let stop = CancellationToken::new();
     let handler = Arc::clone(&cluster);
     let serving = tokio::spawn(serve_peers(listener, identity.clone(), handler, stop.clone()));
     let mut server = PeerServer { stop, serving: Some(serving) };
-    info!(bind = peers.bind, voters = ?peers.voters, "looking for the other brokers");
+    info!(bind = peers.bind, ?voters, "looking for the other brokers");
     if let Err(error) = cluster.join(broker, cluster_id).await {
         server.stop().await;
         cluster.shutdown().await;
@@ -62,4 +81,65 @@ pub async fn join(
     // From here on a broker of another cluster is refused.
     identity.set_cluster_id(&cluster.metadata().cluster_id);
     Ok((cluster, server))
+}
+
+/// The voters as configured, or as one of the bootstrap servers knows them; asks as long as none
+/// answers.
+async fn find_voters(
+    peers: &PeerConfig,
+    own: BrokerId,
+    cluster_id: &str,
+) -> BTreeMap<BrokerId, String> {
+    if !peers.voters.is_empty() {
+        return peers.voters.clone();
+    }
+    let identity = Identity::new(own, cluster_id.to_owned());
+    let mut last_reason = String::new();
+    loop {
+        for server in &peers.bootstrap {
+            match ask_for_voters(&identity, server).await {
+                Ok(voters) if !voters.is_empty() => return voters,
+                Ok(_) => last_reason = format!("{server} knows no voters"),
+                Err(error) => {
+                    let reason = format!("{server}: {error}");
+                    if reason != last_reason {
+                        info!(reason, "looking for the voters");
+                    }
+                    last_reason = reason;
+                }
+            }
+        }
+        tokio::time::sleep(BOOTSTRAP_RETRY_DELAY).await;
+    }
+}
+
+/// Where the others reach a broker that no configuration of theirs names: the host that clients
+/// reach it by.
+fn peer_address(broker: &BrokerImage, port: u16) -> String {
+    let host = broker.endpoints.first().map_or("localhost", |endpoint| endpoint.host.as_str());
+    if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+/// Takes up where brokers beyond the voters are reached, as they register.
+async fn follow_addresses(
+    mut images: watch::Receiver<Arc<MetadataImage>>,
+    transport: Arc<TcpPeers>,
+    voters: BTreeMap<BrokerId, String>,
+) {
+    loop {
+        let image = images.borrow_and_update().clone();
+        for broker in image.brokers.values().filter(|broker| !voters.contains_key(&broker.id)) {
+            if let Some(address) = &broker.peer_address {
+                transport.set_address(broker.id, address);
+            }
+        }
+        // The metadata log has ended with the broker.
+        if images.changed().await.is_err() {
+            return;
+        }
+    }
 }

@@ -1,28 +1,37 @@
 //! `Cluster`: everything of one node, wired: the metadata group, the registry of replicas, the
 //! controller.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use protocol::types::{BrokerId, PartitionId, ProducerId, Timestamp, TopicId};
 use storage::log_store::{Durability, GroupId, LogStore};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::controller::elections::{self, ElectionOutcome, Elections};
 use crate::controller::failover::{self, Led};
 use crate::controller::forwarding::{self, Forwarding};
+use crate::controller::members::MemberChanges;
 use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOptions};
 use crate::controller::placement;
+use crate::controller::presence::{self, Presence, PresenceTiming};
 use crate::controller::producer_ids::ProducerIdBlock;
-use crate::limits::{GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, PRODUCER_ID_BLOCK};
+use crate::controller::quorum::{self, Quorum};
+use crate::limits::{
+    GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, HAND_OVER_TIMEOUT, IDLE_ROUNDS, PRODUCER_ID_BLOCK,
+};
 use crate::metadata::command::CommandOutcome;
-use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, TopicImage};
+use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, PartitionImage, TopicImage};
 use crate::raft::{RaftGroup, Timing, spawn};
 use crate::replica::lifecycle::{Environment, node_id};
 use crate::replica::registry::Registry;
-use crate::replica::{LogStartObserver, Replica};
+use crate::replica::{
+    Leadership, LogPlaces, LogQuestion, LogStartObserver, LookupError, Replica, lookup,
+};
 use crate::transport::{NoPeers, PeerError, PeerHandler, PeerMessage, PeerTransport};
 use crate::{ClusterError, ReadError};
 
@@ -73,6 +82,14 @@ pub struct PeerOptions {
     pub heartbeat: Duration,
     /// A follower that hears nothing for a random time between these stands for election.
     pub election_timeout: std::ops::Range<Duration>,
+    /// How often a broker shows the controller that it is there.
+    pub presence_heartbeat: Duration,
+    /// A broker that does not for so long is taken for dead.
+    pub session_timeout: Duration,
+    /// A follower that has not caught up for so long is not in sync.
+    pub replica_lag_max: Duration,
+    /// How often leadership is given back to preferred replicas; `None` = never.
+    pub rebalance_interval: Option<Duration>,
 }
 
 impl PeerOptions {
@@ -81,24 +98,37 @@ impl PeerOptions {
     pub fn new(voters: Vec<BrokerId>, transport: Arc<dyn PeerTransport>) -> PeerOptions {
         let timing = Timing::default();
         let election_timeout = timing.election_min..timing.election_max;
-        PeerOptions { voters, transport, heartbeat: timing.heartbeat, election_timeout }
+        PeerOptions {
+            voters,
+            transport,
+            heartbeat: timing.heartbeat,
+            election_timeout,
+            presence_heartbeat: Duration::from_secs(2),
+            session_timeout: Duration::from_secs(9),
+            replica_lag_max: Duration::from_secs(30),
+            rebalance_interval: None,
+        }
     }
 }
 
 /// One node of the cluster.
 pub struct Cluster {
     broker_id: BrokerId,
-    metadata: MetadataLog,
-    forwarding: Forwarding,
+    metadata: Arc<MetadataLog>,
+    forwarding: Arc<Forwarding>,
+    presence: Arc<Presence>,
     /// Of the metadata log.
     voters: Vec<BrokerId>,
     election_timeout: Duration,
     registry: Arc<Registry>,
     producer_ids: Mutex<ProducerIdBlock>,
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
-    closing: Arc<Notify>,
-    /// Resolves when maintenance has ended.
-    maintenance: Mutex<Option<oneshot::Receiver<()>>>,
+    closing: CancellationToken,
+    /// Held while a group works on a peer's message.
+    handling: tokio::sync::RwLock<()>,
+    /// Maintenance, and what is told to and heard from the controller.
+    tasks: Mutex<Vec<oneshot::Receiver<()>>>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -130,11 +160,17 @@ impl Cluster {
             election_min: peers.election_timeout.start,
             election_max: peers.election_timeout.end,
         };
-        let forwarding = Forwarding {
+        let forwarding = Arc::new(Forwarding {
             broker_id,
             transport: peers.transport.clone(),
             is_alone: peers.voters == [broker_id],
+            voters: peers.voters.clone(),
+        });
+        let presence_timing = PresenceTiming {
+            heartbeat: peers.presence_heartbeat,
+            session_timeout: peers.session_timeout,
         };
+        let presence = Arc::new(Presence::new(broker_id, presence_timing, peers.transport.clone()));
         let metadata = MetadataLog::open(MetadataLogOptions {
             node_id: node_id(broker_id),
             voters: peers.voters.iter().copied().map(node_id).collect(),
@@ -143,30 +179,88 @@ impl Cluster {
             timing,
         })
         .await?;
-        let environment =
-            Arc::new(Environment::new(broker_id, options.store, peers.transport, timing));
+        let metadata = Arc::new(metadata);
+        let environment = Arc::new(Environment {
+            broker_id,
+            store: options.store,
+            transport: peers.transport,
+            timing,
+            presence: presence.clone(),
+            is_alone: forwarding.is_alone,
+            replica_lag_max: peers.replica_lag_max,
+            idle_rounds: IDLE_ROUNDS,
+            log_start_observer: OnceLock::new(),
+        });
         let registry = Arc::new(Registry::new(environment, options.settings));
         metadata.attach(registry.clone());
-        let closing = Arc::new(Notify::new());
-        let maintenance = spawn_maintenance(
-            registry.clone(),
-            closing.clone(),
-            options.now,
-            options.retention_check_interval,
-            options.producer_id_expiration,
-        );
-        Ok(Arc::new(Cluster {
+        let cluster = Arc::new(Cluster {
             broker_id,
             metadata,
             forwarding,
+            presence,
             voters: peers.voters,
             election_timeout: timing.election_max,
             registry,
             producer_ids: Mutex::default(),
+            now: options.now.clone(),
             new_uuid: options.new_uuid,
-            closing,
-            maintenance: Mutex::new(Some(maintenance)),
-        }))
+            closing: CancellationToken::new(),
+            handling: tokio::sync::RwLock::new(()),
+            tasks: Mutex::default(),
+        });
+        let registry = cluster.registry.clone();
+        let (now, interval) = (options.now, options.retention_check_interval);
+        let expiration = options.producer_id_expiration;
+        cluster.spawn_until_closing(async move {
+            registry.run_maintenance(now, interval, expiration).await;
+        });
+        if !cluster.forwarding.is_alone {
+            cluster.spawn_presence(peers.rebalance_interval);
+        }
+        Ok(cluster)
+    }
+
+    fn spawn_presence(&self, rebalance_interval: Option<Duration>) {
+        let (presence, log) = (self.presence.clone(), self.metadata.clone());
+        self.spawn_until_closing(async move { presence.run_questions(&log).await });
+        let (presence, log) = (self.presence.clone(), self.metadata.clone());
+        let registry = self.registry.clone();
+        self.spawn_until_closing(async move { presence.run_reports(&log, &registry).await });
+        let changes = MemberChanges {
+            voters: self.voters.clone(),
+            log: self.metadata.clone(),
+            forwarding: self.forwarding.clone(),
+            registry: self.registry.clone(),
+        };
+        self.spawn_until_closing(async move { changes.run().await });
+        if let Some(interval) = rebalance_interval {
+            let elections = self.elections();
+            let log = self.metadata.clone();
+            self.spawn_until_closing(async move { elections.run_rebalance(&log, interval).await });
+        }
+    }
+
+    fn spawn_until_closing(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let (ended, end) = oneshot::channel();
+        let closing = self.closing.clone();
+        spawn(async move {
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => {}
+                () = task => {}
+            }
+            ended.send(()).ok();
+        });
+        self.tasks.lock().push(end);
+    }
+
+    fn elections(&self) -> Elections {
+        Elections {
+            broker_id: self.broker_id,
+            presence: self.presence.clone(),
+            registry: self.registry.clone(),
+            transport: self.forwarding.transport.clone(),
+        }
     }
 
     /// Gives the cluster its id if it has none, and says where this broker is reached now; waits
@@ -177,6 +271,11 @@ impl Cluster {
         broker: BrokerImage,
         cluster_id: Option<String>,
     ) -> Result<(), ClusterError> {
+        if !self.voters.contains(&broker.id) {
+            // The cluster has its id, and tells it to who is one of its brokers.
+            let registration = MetadataCommand::RegisterBroker { broker: broker.clone() };
+            self.submit_at_last(registration).await?;
+        }
         if self.metadata().cluster_id.is_empty() {
             let cluster_id = cluster_id.clone().unwrap_or_else(|| encode_uuid((self.new_uuid)()));
             self.submit_at_last(MetadataCommand::InitCluster { cluster_id }).await?;
@@ -187,6 +286,11 @@ impl Cluster {
         }
         if self.metadata().brokers.get(&broker.id) != Some(&broker) {
             self.submit_at_last(MetadataCommand::RegisterBroker { broker }).await?;
+        }
+        if !self.forwarding.is_alone {
+            // Who serves clients by an old image might take a partition for its own that has moved.
+            let version = self.presence.wait_until_heard().await;
+            while self.metadata.wait_for_version(version).await == Err(ClusterError::Undecided) {}
         }
         Ok(())
     }
@@ -232,9 +336,9 @@ impl Cluster {
         replication_factor: usize,
     ) -> Result<Vec<Vec<BrokerId>>, ClusterError> {
         let image = self.metadata();
-        let brokers: Vec<BrokerId> = image.brokers.keys().copied().collect();
         let start = usize::try_from(image.next_group_id).unwrap_or(0);
-        placement::place(&brokers, partitions, replication_factor, start)
+        let brokers = placement::candidates(&image, |id| self.is_alive(id));
+        placement::place(brokers, partitions, replication_factor, start)
     }
 
     /// The local replica; `Gone` when topic or partition is unknown here.
@@ -244,6 +348,46 @@ impl Cluster {
         partition: PartitionId,
     ) -> Result<Arc<Replica>, ReadError> {
         self.registry.get(topic, partition).ok_or(ReadError::Gone)
+    }
+
+    /// Asks the leader of a partition, here or on another broker, what its log says.
+    pub async fn look_up(&self, question: LogQuestion) -> Result<LogPlaces, LookupError> {
+        let image = self.metadata();
+        let topic = image.topic_by_id(question.topic);
+        let partition = topic.and_then(|topic| topic.partition(question.partition));
+        let partition = partition.ok_or(LookupError::NoLeader)?;
+        let transport = &*self.forwarding.transport;
+        lookup::anywhere(self.broker_id, &self.registry, transport, partition, question).await
+    }
+
+    /// Whether a broker is there, as far as is known here.
+    pub fn is_alive(&self, broker: BrokerId) -> bool {
+        self.presence.is_alive(broker)
+    }
+
+    /// Who leads a partition and who follows closely, also where this broker has no replica of it.
+    pub fn leadership(&self, topic: TopicId, partition: &PartitionImage) -> Leadership {
+        let local = self.registry.get(topic, partition.id).map(|replica| replica.leadership());
+        self.presence.leadership(partition, local)
+    }
+
+    /// Changes whenever this broker learns who leads or who is there.
+    pub fn watch_leadership(&self) -> watch::Receiver<u64> {
+        self.presence.watch()
+    }
+
+    /// Has the preferred replicas of partitions lead them; answers for each, in order.
+    pub async fn elect_preferred(
+        &self,
+        partitions: Vec<(TopicId, PartitionId)>,
+        timeout: Duration,
+    ) -> Vec<ElectionOutcome> {
+        self.elections().elect_preferred(&self.metadata(), partitions, timeout).await
+    }
+
+    /// The metadata log's leader, voters and observers, as the leader sees them.
+    pub async fn describe_quorum(&self) -> Result<Quorum, ClusterError> {
+        quorum::describe(&self.forwarding, &self.metadata, &self.now).await
     }
 
     /// Has `observer` told of every log start that moves from now on while this broker leads; it
@@ -283,6 +427,24 @@ impl Cluster {
         if message.kind == forwarding::SUBMIT {
             return forwarding::answer(&self.metadata, &message.head).await;
         }
+        if message.kind == lookup::LOOKUP {
+            return lookup::answer(&self.registry, &message).await;
+        }
+        if message.kind == presence::HEARTBEAT {
+            let answer = self.presence.answer(&self.metadata, &message);
+            let going = || PeerError::Unreachable(String::from("the broker is going down"));
+            return self.closing.run_until_cancelled(answer).await.unwrap_or_else(|| Err(going()));
+        }
+        if message.kind == quorum::DESCRIBE {
+            return quorum::answer(&self.metadata, &self.now);
+        }
+        if message.kind == elections::HAND_OVER {
+            return self.elections().answer(&message).await;
+        }
+        let _handling = self.handling.read().await;
+        if self.closing.is_cancelled() {
+            return Err(PeerError::Unreachable(String::from("the broker is going down")));
+        }
         match self.raft_group_soon(group).await {
             Some(group) => group.handle(message).await,
             None => Err(PeerError::Unreachable(format!("group {} is not open here", group.0))),
@@ -320,13 +482,21 @@ impl Cluster {
 
     /// Hands over what this broker leads, and closes every group; the store stays open.
     pub async fn shutdown(&self) {
-        self.closing.notify_one();
         if !self.forwarding.is_alone {
             let groups = failover::groups(self.metadata_group(), &self.registry);
-            failover::hand_over_all(self.election_timeout, groups).await;
+            let is_alive = |id| self.is_alive(id);
+            failover::hand_over_all(self.election_timeout, is_alive, groups).await;
         }
-        let maintenance = self.maintenance.lock().take();
-        if let Some(ended) = maintenance {
+        self.abort().await;
+    }
+
+    /// Closes every group without handing anything over; the store stays open.
+    pub async fn abort(&self) {
+        self.closing.cancel();
+        // A group that stops while it works on a message takes that for an error.
+        drop(tokio::time::timeout(HAND_OVER_TIMEOUT, self.handling.write()).await);
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for ended in tasks {
             // Ends without a word only with the runtime.
             ended.await.ok();
         }
@@ -347,10 +517,11 @@ impl PeerHandler for Cluster {
     fn on_disconnected(&self, peer: BrokerId) {
         let ended = self.forwarding.transport.has_ended(peer);
         let (own, registry) = (self.broker_id, Arc::clone(&self.registry));
-        let metadata = self.metadata_group();
+        let (metadata, presence) = (self.metadata_group(), self.presence.clone());
         spawn(async move {
             if ended.await {
                 tracing::warn!(broker = peer.0, "the broker's process has ended");
+                presence.on_ended(peer);
                 failover::take_over(own, peer, failover::groups(metadata, &registry));
             }
         });
@@ -359,29 +530,8 @@ impl PeerHandler for Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.closing.notify_one();
+        self.closing.cancel();
     }
-}
-
-fn spawn_maintenance(
-    registry: Arc<Registry>,
-    closing: Arc<Notify>,
-    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    retention_check_interval: Duration,
-    producer_id_expiration: Duration,
-) -> oneshot::Receiver<()> {
-    let (ended, end) = oneshot::channel();
-    spawn(async move {
-        let rounds =
-            registry.run_maintenance(now, retention_check_interval, producer_id_expiration);
-        tokio::select! {
-            biased;
-            () = closing.notified() => {}
-            () = rounds => {}
-        }
-        ended.send(()).ok();
-    });
-    end
 }
 
 /// A UUID in Kafka's spelling: 22 characters of base64 for URLs, no padding.

@@ -76,6 +76,9 @@ pub enum ClusterError {
     /// An assignment that contradicts itself or the brokers there are.
     #[error("invalid replica assignment: {0}")]
     InvalidReplicaAssignment(String),
+    /// Nothing is under way that could be cancelled.
+    #[error("the partition is not being reassigned")]
+    NoReassignment,
     /// A broker that never registered.
     #[error("unknown broker {0}")]
     UnknownBroker(i32),

@@ -16,4 +16,6 @@ pub mod testing;
 pub mod transport;
 
 pub use cluster::{Cluster, ClusterOptions, PeerOptions, ReplicaSettings};
+pub use controller::elections::ElectionOutcome;
+pub use controller::quorum::{Quorum, QuorumReplica};
 pub use error::{AppendError, ClusterError, ReadError};

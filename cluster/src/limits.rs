@@ -18,6 +18,39 @@ pub(crate) const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Rounds of maintenance without an append after which a single-voter partition goes dormant.
 pub(crate) const IDLE_ROUNDS: u32 = 60;
 
+/// How often a broker looks at what it leads, for the replicas that follow closely to be known.
+pub(crate) const PRESENCE_SCAN: Duration = Duration::from_millis(500);
+
+/// How long a broker gathers changes of leadership before it reports them.
+pub(crate) const PRESENCE_DEBOUNCE: Duration = Duration::from_millis(10);
+
+/// Pause before the controller is looked for again.
+pub(crate) const PRESENCE_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// How long a report waits for the controller's answer, a question beyond what it may wait anyway.
+pub(crate) const PRESENCE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Groups whose members a broker changes at once.
+pub(crate) const MEMBER_CHANGES_AT_ONCE: usize = 16;
+
+/// How often a broker looks for reassignments beside what changes of the metadata tell it.
+pub(crate) const MEMBERS_SCAN: Duration = Duration::from_secs(1);
+
+/// Pause before a reassignment is looked at again that waits for a replica to catch up.
+pub(crate) const MEMBERS_STEP_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long one step of a reassignment may take before it is tried again.
+pub(crate) const MEMBERS_STEP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A replica that lacks so few entries has caught up.
+pub(crate) const CLOSE_ENTRIES: u64 = 64;
+
+/// Partitions that a broker hands over at once when it is asked to.
+pub(crate) const HAND_OVERS_AT_ONCE: usize = 64;
+
+/// A replica is handed leadership only if it has answered within so many heartbeats.
+pub(crate) const HAND_OVER_HEARTBEATS: u32 = 3;
+
 /// How long a group waits before its stopped Raft instance is opened again.
 pub(crate) const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
@@ -32,6 +65,9 @@ pub(crate) const MAX_PARTITIONS: usize = 10_000;
 
 /// How long a metadata command waits for a leader, and for the leader's answer.
 pub(crate) const FORWARD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a broker waits for what another one finds in a partition's log.
+pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause before the metadata leader is looked for again.
 pub(crate) const FORWARD_RETRY_DELAY: Duration = Duration::from_millis(50);

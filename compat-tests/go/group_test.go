@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -51,11 +52,11 @@ type member struct {
 	process *exec.Cmd
 	done    chan struct{}
 	lock    sync.Mutex
-	seen    map[place]bool
+	seen    map[place]int
 }
 
 func startMember(t *testing.T, topic string) *member {
-	m := &member{process: exec.Command(os.Args[0]), done: make(chan struct{}), seen: map[place]bool{}}
+	m := &member{process: exec.Command(os.Args[0]), done: make(chan struct{}), seen: map[place]int{}}
 	m.process.Env = append(os.Environ(), "MEMBER="+topic)
 	m.process.Stderr = os.Stderr
 	output, err := m.process.StdoutPipe()
@@ -68,7 +69,7 @@ func startMember(t *testing.T, topic string) *member {
 			var at place
 			if n, _ := fmt.Sscan(lines.Text(), &at.partition, &at.round); n == 2 {
 				m.lock.Lock()
-				m.seen[at] = true
+				m.seen[at]++
 				m.lock.Unlock()
 			}
 		}
@@ -154,11 +155,76 @@ func (g *group) untilShared() {
 	}
 }
 
+// counts says how often each record was processed.
+func (g *group) counts() map[place]int {
+	counts := map[place]int{}
+	for _, m := range g.members {
+		m.lock.Lock()
+		for at, count := range m.seen {
+			counts[at] += count
+		}
+		m.lock.Unlock()
+	}
+	return counts
+}
+
+// untilCommitted waits until all that was sent is committed.
+func (g *group) untilCommitted() {
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		committed, err := g.client.Committed(g.topic, g.topic, groupPartitions)
+		must(g.t, err)
+		isBehind := func(offset int64) bool { return offset != int64(g.rounds) }
+		if !slices.ContainsFunc(committed, isBehind) {
+			return
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("they do not commit: %v of %d", committed, g.rounds)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// rewind rewinds the group; what is processed again then is the round first and all behind it.
+func (g *group) rewind(how string, first int) {
+	before := g.counts()
+	command := exec.Command("sh", "-c", os.Getenv("REWIND")+" "+g.topic+" "+how)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	must(g.t, command.Run())
+	want := map[place]bool{}
+	for round := first; round < g.rounds; round++ {
+		for partition := range groupPartitions {
+			want[place{partition, round}] = true
+		}
+	}
+	deadline := time.Now().Add(40 * time.Second)
+	for {
+		again := map[place]bool{}
+		missing := len(want)
+		for at, count := range g.counts() {
+			if count > before[at] {
+				again[at] = true
+				if want[at] {
+					missing--
+				}
+			}
+		}
+		if missing == 0 {
+			equal(g.t, again, want)
+			return
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("read again: %v", again)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func (g *group) checkAllProcessed() {
 	for round := range g.rounds {
 		for partition := range groupPartitions {
 			at := place{partition, round}
-			if !g.members[0].seen[at] && !g.members[1].seen[at] {
+			if g.members[0].seen[at]+g.members[1].seen[at] == 0 {
 				g.t.Fatalf("nobody processed %v of %d rounds", at, g.rounds)
 			}
 		}

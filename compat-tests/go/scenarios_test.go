@@ -40,6 +40,7 @@ var scenarios = map[string]func(*testing.T, Client, string){
 	"group-commit":       groupCommit,
 	"group-share":        groupShare,
 	"group-takeover":     groupTakeover,
+	"group-rewind":       groupRewind,
 }
 
 func TestScenarios(t *testing.T) {
@@ -318,6 +319,24 @@ func groupCommit(t *testing.T, c Client, topic string) {
 func groupShare(t *testing.T, c Client, topic string) {
 	group := newGroup(t, c, topic)
 	group.untilShared()
+	for _, member := range group.members {
+		member.leave(t)
+	}
+	group.checkAllProcessed()
+}
+
+func groupRewind(t *testing.T, c Client, topic string) {
+	group := newGroup(t, c, topic)
+	group.untilShared()
+	for range 4 {
+		group.round()
+	}
+	group.untilCommitted()
+	before := group.rounds
+	group.rewind(fmt.Sprintf("--to-offset %d", before-3), before-3)
+	group.round()
+	group.rewind("--undo", before)
+	group.untilCommitted()
 	for _, member := range group.members {
 		member.leave(t)
 	}

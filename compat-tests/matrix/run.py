@@ -3,11 +3,13 @@
 
 A folder's run.sh gets in its environment: CLIENT, BOOTSTRAP, SCENARIOS (the ids to run), RESULTS
 (a file that takes lines `pass ID`, `fail ID` or `skip ID REASON`), RESTART_BROKER (a command that
-returns when the broker is back) and WORK_DIR. See ../run.sh for what may be set by hand.
+returns when the broker is back), REWIND (the beginning of a command: a group and where to follow) and
+WORK_DIR. See ../run.sh for what may be set by hand.
 """
 
 import concurrent.futures
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -133,6 +135,7 @@ def drive(run, directory, bootstrap):
         "SCENARIOS": " ".join(run.wanted),
         "RESULTS": str(directory / "results"),
         "RESTART_BROKER": shlex.join(restart),
+        "REWIND": rewind_command(directory / "broker"),
         "WORK_DIR": str(directory),
     }
     command = [COMPAT / run.client["folder"] / "run.sh"]
@@ -157,6 +160,15 @@ def drive(run, directory, bootstrap):
     reported = (directory / "results").read_text().strip()
     if status and not reported:
         run.problems.append(f"{run.client['folder']}/run.sh itself failed: {last_line(directory)}")
+
+
+def rewind_command(directory):
+    """The command that rewinds a group; its name and where to are to follow. Kafka has none."""
+    state = json.loads((directory / "broker.json").read_text())
+    if state["kind"] == "kafka":
+        return "false"
+    admin = f"http://127.0.0.1:{state['second']}"
+    return shlex.join([state["binary"], "rewind", "--admin", admin])
 
 
 def kill_group(pid):

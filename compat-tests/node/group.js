@@ -2,7 +2,7 @@
 'use strict'
 
 const assert = require('node:assert/strict')
-const { spawn } = require('node:child_process')
+const { execFileSync, spawn } = require('node:child_process')
 const path = require('node:path')
 const readline = require('node:readline')
 const { sleep } = require('./clients')
@@ -12,12 +12,16 @@ const SESSION_MS = 6000
 
 class Member {
   constructor (topic, t) {
+    this.lines = []
     this.seen = new Set()
     this.process = spawn(process.execPath, [path.join(__dirname, 'member.js'), topic, topic], {
       stdio: ['ignore', 'pipe', 'inherit']
     })
     t.after(() => this.process.kill('SIGKILL'))
-    readline.createInterface({ input: this.process.stdout }).on('line', line => this.seen.add(line))
+    readline.createInterface({ input: this.process.stdout }).on('line', line => {
+      this.lines.push(line)
+      this.seen.add(line)
+    })
     // 'close' comes when all that it printed was read.
     this.ended = new Promise(resolve => this.process.on('close', code => resolve(code)))
   }
@@ -69,6 +73,48 @@ class Group {
       if (got.every(partitions => partitions.size === 3)) return
       assert.ok(Date.now() < end, `they do not share: ${got.map(p => [...p])}`)
     }
+  }
+
+  /** How often each record was processed. */
+  counts () {
+    const counts = new Map()
+    for (const line of this.members.flatMap(member => member.lines)) {
+      counts.set(line, (counts.get(line) ?? 0) + 1)
+    }
+    return counts
+  }
+
+  async untilCommitted () {
+    const end = Date.now() + 20_000
+    for (;;) {
+      const committed = await this.client.committed(this.topic, this.topic, PARTITIONS)
+      if (committed.every(offset => offset === this.rounds)) return
+      assert.ok(Date.now() < end, `they do not commit: ${committed} of ${this.rounds}`)
+      await sleep(20)
+    }
+  }
+
+  /** Rewinds the group; what is processed again then is the round `from` and all behind it. */
+  async rewind (how, from) {
+    const before = this.counts()
+    const command = `${process.env.REWIND} ${this.topic} ${how}`
+    process.stdout.write(execFileSync('sh', ['-c', command]))
+    const partitions = [...Array(PARTITIONS).keys()]
+    const again = round => {
+      const now = this.counts()
+      const isAgain = partition => {
+        const line = `${partition} ${round}`
+        return (now.get(line) ?? 0) > (before.get(line) ?? 0)
+      }
+      return partitions.filter(isAgain).length
+    }
+    const rounds = [...Array(this.rounds).keys()]
+    const end = Date.now() + 40_000
+    while (!rounds.slice(from).every(round => again(round) === PARTITIONS)) {
+      assert.ok(Date.now() < end, `read again of each round: ${rounds.map(again)}`)
+      await sleep(20)
+    }
+    for (const round of rounds.slice(0, from)) assert.equal(again(round), 0, `round ${round}`)
   }
 
   async checkAllProcessed () {

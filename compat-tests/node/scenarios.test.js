@@ -203,6 +203,19 @@ const scenarios = {
     assert.ok(took < SESSION_MS + 6000, `it took ${took} ms`)
     await group.members[1].leave()
     await group.checkAllProcessed()
+  },
+  'group-rewind': async (client, topic, t) => {
+    const group = await Group.start(client, topic, t)
+    await group.untilShared()
+    for (let i = 0; i < 4; i++) await group.round()
+    await group.untilCommitted()
+    const before = group.rounds
+    await group.rewind(`--to-offset ${before - 3}`, before - 3)
+    await group.round()
+    await group.rewind('--undo', before)
+    await group.untilCommitted()
+    for (const member of group.members) await member.leave()
+    await group.checkAllProcessed()
   }
 }
 

@@ -1,4 +1,5 @@
-"""A member of a group as a process: member.py CLIENT GROUP TOPIC.
+"""A member of a group as a process: member.py CLIENT GROUP TOPIC. The environment's GROUP_PROTOCOL
+is `consumer` for one of KIP-848, of a client that has that.
 
 It prints `PARTITION VALUE` for each record before it commits, leaves the group on SIGTERM, and
 dies without a word on SIGKILL.

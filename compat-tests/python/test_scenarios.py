@@ -1,5 +1,6 @@
 """The scenarios of ../matrix/scenarios.toml, for whichever client the environment names."""
 
+import collections
 import os
 import shlex
 import subprocess
@@ -210,15 +211,38 @@ def test_group_takeover(client, topic):
     group.check_all_processed()
 
 
+def test_group_rewind(client, topic):
+    rewind_while_it_works(Group(client, topic))
+
+
+def test_group_rewind_848(client, topic):
+    rewind_while_it_works(Group(client, topic, protocol="consumer"))
+
+
+def rewind_while_it_works(group):
+    group.until_shared()
+    for _ in range(4):
+        group.round()
+    group.until_committed()
+    before = group.rounds
+    group.rewind(f"--to-offset {before - 3}", before - 3)
+    group.round()
+    group.rewind("--undo", before)
+    group.until_committed()
+    for member in group.members:
+        member.leave()
+    group.check_all_processed()
+
+
 class Group:
     """Two member processes on six partitions; records come in rounds, one to each partition."""
 
     PARTITIONS = 6
 
-    def __init__(self, client, topic):
+    def __init__(self, client, topic, protocol="classic"):
         self.client, self.topic, self.rounds = client, topic, 0
         client.create_topic(topic, self.PARTITIONS)
-        self.members = [Member(topic), Member(topic)]
+        self.members = [Member(topic, protocol), Member(topic, protocol)]
 
     def round(self):
         """Sends a record to each partition; waits until the living have processed all six."""
@@ -239,6 +263,28 @@ class Group:
         while sorted(map(len, got := self.round())) != [3, 3]:
             assert time.monotonic() < deadline, f"they do not share: {got}"
 
+    def counts(self):
+        """How often each record was processed."""
+        return collections.Counter(line for member in self.members for line in list(member.lines))
+
+    def until_committed(self):
+        deadline = time.monotonic() + 20
+        wanted = [self.rounds] * self.PARTITIONS
+        while (got := self.client.committed(self.topic, self.topic, self.PARTITIONS)) != wanted:
+            assert time.monotonic() < deadline, f"they do not commit: {got} of {self.rounds}"
+            time.sleep(0.02)
+
+    def rewind(self, how, first):
+        """Rewinds the group; processed again is the round `first` and all behind it."""
+        before = self.counts()
+        subprocess.run(shlex.split(f"{os.environ['REWIND']} {self.topic} {how}"), check=True)
+        wanted = {(p, i) for p in range(self.PARTITIONS) for i in range(first, self.rounds)}
+        deadline = time.monotonic() + 40
+        while not wanted <= (again := set(self.counts() - before)):
+            assert time.monotonic() < deadline, f"read again: {sorted(again)}"
+            time.sleep(0.02)
+        assert again == wanted
+
     def check_all_processed(self):
         processed = set().union(*(member.records() for member in self.members))
         assert processed == {(p, i) for p in range(6) for i in range(self.rounds)}
@@ -249,10 +295,13 @@ class Group:
 class Member:
     """A process of member.py, and what it has printed."""
 
-    def __init__(self, topic):
+    def __init__(self, topic, protocol):
         program = os.path.join(os.path.dirname(__file__), "member.py")
         command = [sys.executable, "-B", program, os.environ["CLIENT"], topic, topic]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        environment = {**os.environ, "GROUP_PROTOCOL": protocol}
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=environment
+        )
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

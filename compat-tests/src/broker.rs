@@ -365,11 +365,31 @@ impl Broker {
     }
 
     /// The body of a GET on its HTTP port, and the status line.
+    ///
+    /// # Errors
+    /// Nobody answers.
     pub fn http_get(&self, path: &str) -> io::Result<(String, String)> {
+        self.http("GET", path, "")
+    }
+
+    /// The body of the answer to a POST of JSON on its HTTP port, and the status line.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub fn http_post(&self, path: &str, json: &str) -> io::Result<(String, String)> {
+        self.http("POST", path, json)
+    }
+
+    fn http(&self, method: &str, path: &str, json: &str) -> io::Result<(String, String)> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.options.http_port));
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(crate::client::READ_TIMEOUT))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let length = json.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n\r\n{json}"
+        );
+        stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));

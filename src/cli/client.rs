@@ -1,10 +1,12 @@
-//! One GET over HTTP: what the commands need of a client, and no more.
+//! One GET or POST over HTTP: what the commands need of a client, and no more.
 //!
 //! HTTP/1.0, so that the answer ends where the connection does and comes in one piece.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
+
+use serde_json::Value;
 
 /// How long a broker may take to accept, and to send the next bytes.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,8 +24,24 @@ pub(super) struct Admin {
 /// An answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: String,
+    status: u16,
+    body: String,
+}
+
+impl Answer {
+    /// The body as JSON, and as it came.
+    ///
+    /// # Errors
+    /// A sentence: the broker's own, if it refuses.
+    pub(super) fn json(self, admin: &str) -> Result<(Value, String), String> {
+        let json: Value = serde_json::from_str(&self.body)
+            .map_err(|_| format!("what answers at {admin} is not Highwater"))?;
+        match (self.status, json["error"].as_str()) {
+            (200, _) => Ok((json, self.body)),
+            (_, Some(sentence)) => Err(sentence.to_owned()),
+            (status, None) => Err(format!("HTTP status {status}")),
+        }
+    }
 }
 
 impl Admin {
@@ -50,7 +68,19 @@ impl Admin {
     /// # Errors
     /// A sentence for whoever typed the command.
     pub(super) fn get(&self, path: &str) -> Result<Answer, String> {
-        self.exchange(path).map_err(|error| {
+        self.sent("GET", path, "")
+    }
+
+    /// Posts JSON to a path.
+    ///
+    /// # Errors
+    /// A sentence for whoever typed the command.
+    pub(super) fn post(&self, path: &str, json: &str) -> Result<Answer, String> {
+        self.sent("POST", path, json)
+    }
+
+    fn sent(&self, method: &str, path: &str, body: &str) -> Result<Answer, String> {
+        self.exchange(method, path, body).map_err(|error| {
             format!(
                 "no broker answers at {}: {error}. Does it run, and is its \
                  highwater.http.listener reachable there?",
@@ -59,12 +89,16 @@ impl Admin {
         })
     }
 
-    fn exchange(&self, path: &str) -> io::Result<Answer> {
+    fn exchange(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
         let mut stream = self.connect()?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
-        let host = &self.host;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: application/json\r\n\r\n")?;
+        let (host, length) = (&self.host, body.len());
+        let request = format!(
+            "{method} {path} HTTP/1.0\r\nHost: {host}\r\nAccept: application/json\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
         stream.take(ANSWER_BYTES).read_to_end(&mut answer)?;
         parse(&answer).ok_or_else(|| io::Error::other("it does not speak HTTP"))

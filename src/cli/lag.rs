@@ -1,6 +1,6 @@
 //! `highwater lag`: how far behind consumer groups are, as a table.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,15 +9,13 @@ use serde_json::Value;
 
 use super::client::{Admin, encoded};
 use super::duration::human;
-use super::table::{Align, table};
+use super::table::{Column, UNKNOWN, table, text};
+use super::{fail, print};
 
 /// How often `--watch` asks.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 /// To the top of the screen, and everything below gone.
 const REPAINT: &str = "\x1b[H\x1b[J";
-/// What stands for a figure that is not known.
-const UNKNOWN: &str = "-";
-
 /// Show how far behind consumer groups are.
 #[derive(Args, Debug, Clone)]
 pub struct LagArguments {
@@ -60,35 +58,15 @@ pub fn run(arguments: &LagArguments) -> ExitCode {
     }
 }
 
-fn fail(sentence: &str) -> ExitCode {
-    eprintln!("highwater: {sentence}");
-    ExitCode::FAILURE
-}
-
-/// A reader that has gone (`| head`) ends the command in silence.
-fn print(text: &str) -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
 fn shown(admin: &Admin, arguments: &LagArguments) -> Result<String, String> {
     let isolation = if arguments.read_committed { "?isolation_level=read_committed" } else { "" };
     let path = match &arguments.group {
         Some(group) => format!("/v1/groups/{}/lag{isolation}", encoded(group)),
         None => format!("/v1/groups{isolation}"),
     };
-    let answer = admin.get(&path)?;
-    let json: Value = serde_json::from_str(&answer.body)
-        .map_err(|_| format!("what answers at {} is not Highwater", arguments.admin))?;
-    if answer.status != 200 {
-        let error = json["error"].as_str();
-        return Err(error.map_or_else(|| format!("HTTP status {}", answer.status), str::to_owned));
-    }
+    let (json, body) = admin.get(&path)?.json(&arguments.admin)?;
     if arguments.json {
-        return Ok(answer.body + "\n");
+        return Ok(body + "\n");
     }
     let rows = json.as_array().map(Vec::as_slice).unwrap_or_default();
     Ok(match &arguments.group {
@@ -100,71 +78,37 @@ fn shown(admin: &Admin, arguments: &LagArguments) -> Result<String, String> {
 }
 
 fn partitions(rows: &[Value]) -> String {
-    let columns = [
-        ("TOPIC", Align::Left),
-        ("PARTITION", Align::Right),
-        ("COMMITTED", Align::Right),
-        ("END", Align::Right),
-        ("LAG", Align::Right),
-        ("BEHIND", Align::Right),
-        ("DRAINS-IN", Align::Right),
-        ("LOSS-IN", Align::Right),
-        ("LOST", Align::Right),
-        ("STATUS", Align::Left),
-        ("MEMBER", Align::Left),
+    let mut columns = vec![
+        Column::left("TOPIC", |row: &Value| text(&row["topic"])),
+        Column::right("PARTITION", |row| text(&row["partition"])),
+        Column::right("COMMITTED", |row| text(&row["committed_offset"])),
+        Column::right("END", |row| text(&row["end_offset"])),
     ];
-    let row = |row: &Value| {
-        vec![
-            text(&row["topic"]),
-            text(&row["partition"]),
-            text(&row["committed_offset"]),
-            text(&row["end_offset"]),
-            text(&row["lag_records"]),
-            duration(&row["lag_seconds"]),
-            duration(&row["drain_seconds"]),
-            duration(&row["time_to_loss_seconds"]),
-            text(&row["lost_records"]),
-            text(&row["status"]),
-            text(&row["member"]),
-        ]
-    };
-    table(&columns, &rows.iter().map(row).collect::<Vec<_>>())
+    columns.extend(figures());
+    columns.push(Column::left("MEMBER", |row| text(&row["member"])));
+    table(&columns, rows)
 }
 
 fn groups(rows: &[Value]) -> String {
-    let columns = [
-        ("GROUP", Align::Left),
-        ("STATE", Align::Left),
-        ("PARTITIONS", Align::Right),
-        ("LAG", Align::Right),
-        ("BEHIND", Align::Right),
-        ("DRAINS-IN", Align::Right),
-        ("LOSS-IN", Align::Right),
-        ("LOST", Align::Right),
-        ("STATUS", Align::Left),
+    let mut columns = vec![
+        Column::left("GROUP", |row: &Value| text(&row["group"])),
+        Column::left("STATE", |row| text(&row["state"])),
+        Column::right("PARTITIONS", |row| text(&row["partitions"])),
     ];
-    let row = |row: &Value| {
-        vec![
-            text(&row["group"]),
-            text(&row["state"]),
-            text(&row["partitions"]),
-            text(&row["lag_records"]),
-            duration(&row["lag_seconds"]),
-            duration(&row["drain_seconds"]),
-            duration(&row["time_to_loss_seconds"]),
-            text(&row["lost_records"]),
-            text(&row["status"]),
-        ]
-    };
-    table(&columns, &rows.iter().map(row).collect::<Vec<_>>())
+    columns.extend(figures());
+    table(&columns, rows)
 }
 
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => UNKNOWN.to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+/// What is known of a partition as of a group.
+fn figures() -> [Column<Value>; 6] {
+    [
+        Column::right("LAG", |row| text(&row["lag_records"])),
+        Column::right("BEHIND", |row| duration(&row["lag_seconds"])),
+        Column::right("DRAINS-IN", |row| duration(&row["drain_seconds"])),
+        Column::right("LOSS-IN", |row| duration(&row["time_to_loss_seconds"])),
+        Column::right("LOST", |row| text(&row["lost_records"])),
+        Column::left("STATUS", |row| text(&row["status"])),
+    ]
 }
 
 fn duration(value: &Value) -> String {

@@ -5,14 +5,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::definitions::{self, Definition, Dynamic, Kind};
-use super::topic;
 use super::value::{check, elements};
+use super::{group, topic};
 
 /// Whose configs are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A topic's.
     Topic,
+    /// A group's; the broker's bounds are for [`super::group::check_bounds`].
+    Group,
     /// One broker's.
     Broker,
     /// Those of all brokers that have no value of their own.
@@ -137,6 +139,7 @@ fn check_names(changes: &[Change]) -> Result<(), AlterError> {
 fn row_of(target: Target, key: &str) -> Option<&'static Definition> {
     match target {
         Target::Topic => definitions::topic(key),
+        Target::Group => definitions::group(key),
         Target::Broker | Target::AllBrokers => definitions::broker(key),
     }
 }
@@ -163,15 +166,17 @@ fn edit_list(operation: Operation, before: &str, value: &str) -> String {
     list.join(",")
 }
 
-/// A topic's configs are checked whole; of a broker's only what changes, for a key may have been
-/// set by a version that knew other keys.
+/// A topic's and a group's configs are checked whole; of a broker's only what changes, for a key
+/// may have been set by a version that knew other keys.
 fn check_changed(
     target: Target,
     current: &BTreeMap<String, String>,
     next: &BTreeMap<String, String>,
 ) -> Result<(), AlterError> {
-    if target == Target::Topic {
-        return topic::check_own(next).map_err(AlterError::InvalidConfig);
+    match target {
+        Target::Topic => return topic::check_own(next).map_err(AlterError::InvalidConfig),
+        Target::Group => return group::check_own(next).map_err(AlterError::InvalidConfig),
+        Target::Broker | Target::AllBrokers => {}
     }
     let keys: BTreeSet<&String> = current.keys().chain(next.keys()).collect();
     for key in keys.into_iter().filter(|key| current.get(*key) != next.get(*key)) {

@@ -10,7 +10,7 @@ use storage::log_store::Durability;
 
 use super::definitions::{self, Effect, Scope};
 use super::listeners::{self, ListenerConfig, ListenerKeys};
-use super::peers::{self, PeerConfig};
+use super::peers::{self, ClusterTiming, PeerConfig, PeerKeys};
 use super::topic::{self, TopicConfig};
 use super::value::{as_bool, as_i64, check, elements};
 use super::{environment, properties};
@@ -30,8 +30,10 @@ pub struct BrokerConfig {
     pub rack: Option<String>,
     /// `listeners` without those of controllers.
     pub listeners: Vec<ListenerConfig>,
-    /// `controller.quorum.voters`; `None` for a broker that is alone.
+    /// The other brokers; `None` for a broker that is alone.
     pub peers: Option<PeerConfig>,
+    /// How brokers among several keep an eye on each other.
+    pub timing: ClusterTiming,
     /// First of `log.dirs`.
     pub log_dir: PathBuf,
     /// `highwater.http.listener`; `None` = off.
@@ -249,11 +251,14 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
         values.text("controller.listener.names").unwrap_or_default(),
     )?;
     let node_id = BrokerId(i32::try_from(values.number("node.id")).unwrap_or_default());
-    let peers = peers::resolve(
-        values.text("controller.quorum.voters").unwrap_or_default(),
-        controller.as_ref().map(|(host, port)| (host.as_str(), *port)),
+    let peers = peers::resolve(&PeerKeys {
         node_id,
-    )?;
+        roles: values.text("process.roles").unwrap_or_default(),
+        voters: values.text("controller.quorum.voters").unwrap_or_default(),
+        bootstrap: values.text("controller.quorum.bootstrap.servers").unwrap_or_default(),
+        controller_listener: controller.as_ref().map(|(host, port)| (host.as_str(), *port)),
+        peer_listener: values.text("highwater.peer.listener"),
+    })?;
     let log_dirs = values.text("log.dirs").or(values.text("log.dir")).unwrap_or_default();
     let log_dir = elements(log_dirs).next().ok_or("log.dirs is empty: allowed is a path")?;
     let queued = usize::try_from(values.number("queued.max.request.bytes")).ok();
@@ -261,6 +266,7 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
     let mut config = BrokerConfig {
         node_id,
         peers,
+        timing: timing(&values),
         cluster_id: values.text("highwater.cluster.id").map(str::to_owned),
         rack: values.text("broker.rack").map(str::to_owned),
         listeners,
@@ -295,6 +301,18 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
     config.durability = topic_defaults.durability;
     config.topic_defaults = topic_defaults;
     Ok(config)
+}
+
+fn timing(values: &Values) -> ClusterTiming {
+    let rebalances = values.flag("auto.leader.rebalance.enable");
+    let interval = values.number("leader.imbalance.check.interval.seconds");
+    ClusterTiming {
+        heartbeat: values.millis("broker.heartbeat.interval.ms"),
+        session_timeout: values.millis("broker.session.timeout.ms"),
+        replica_lag_max: values.millis("replica.lag.time.max.ms"),
+        rebalance_interval: rebalances
+            .then(|| Duration::from_secs(u64::try_from(interval).unwrap_or(u64::MAX))),
+    }
 }
 
 /// What no single row of the table can say.

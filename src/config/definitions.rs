@@ -3,6 +3,7 @@
 //!
 //! Pure: a table.
 
+mod group;
 mod groups;
 mod log;
 mod network;
@@ -24,6 +25,8 @@ pub enum Scope {
     Broker,
     /// A topic's.
     Topic,
+    /// A group's.
+    Group,
 }
 
 /// Kafka's types of values (`ConfigDef.Type`).
@@ -66,6 +69,8 @@ pub enum Allowed {
     OneOfAnyCase(&'static [&'static str]),
     /// `*`, or pairs of partition and broker.
     Replicas,
+    /// `earliest`, `latest`, or `by_duration:` and how long ago.
+    OffsetReset,
 }
 
 /// How a key can be changed while the broker runs (`DynamicBrokerConfig`).
@@ -99,9 +104,10 @@ pub struct Definition {
     pub default: Option<&'static str>,
     /// What is allowed.
     pub allowed: Allowed,
-    /// How a broker's key can be changed; a topic's always can.
+    /// How a broker's key can be changed; a topic's and a group's always can.
     pub dynamic: Dynamic,
-    /// A topic's key: the broker's keys that give its default, the first that is set wins.
+    /// A topic's or group's key: the broker's keys that give its default, the first that is set
+    /// wins.
     pub synonyms: &'static [&'static str],
     /// Whether it does anything.
     pub effect: Effect,
@@ -131,6 +137,7 @@ pub const TABLE: &[Section] = &[
     broker_section("Security", security::ROWS),
     broker_section("Tiered storage", remote::ROWS),
     Section { title: "Topics", scope: Scope::Topic, rows: topic::ROWS },
+    Section { title: "Single groups", scope: Scope::Group, rows: group::ROWS },
 ];
 
 /// The row of a broker's key.
@@ -144,6 +151,13 @@ pub fn broker(name: &str) -> Option<&'static Definition> {
 #[must_use]
 pub fn topic(name: &str) -> Option<&'static Definition> {
     static INDEX: LazyLock<HashMap<&str, &Definition>> = LazyLock::new(|| index(Scope::Topic));
+    INDEX.get(name).copied()
+}
+
+/// The row of a group's key.
+#[must_use]
+pub fn group(name: &str) -> Option<&'static Definition> {
+    static INDEX: LazyLock<HashMap<&str, &Definition>> = LazyLock::new(|| index(Scope::Group));
     INDEX.get(name).copied()
 }
 
@@ -200,6 +214,11 @@ impl Definition {
 
     const fn replicas(mut self) -> Self {
         self.allowed = Allowed::Replicas;
+        self
+    }
+
+    const fn offset_reset(mut self) -> Self {
+        self.allowed = Allowed::OffsetReset;
         self
     }
 
@@ -295,7 +314,7 @@ mod tests {
         for section in TABLE {
             assert!(section.rows.is_sorted_by_key(|row| row.name), "{}", section.title);
         }
-        for scope in [Scope::Broker, Scope::Topic] {
+        for scope in [Scope::Broker, Scope::Topic, Scope::Group] {
             let names: BTreeSet<_> = rows(scope).map(|row| row.name).collect();
             assert_eq!(names.len(), rows(scope).count());
         }
@@ -307,6 +326,16 @@ mod tests {
             assert!(row.doc.ends_with('.'), "{}", row.name);
             if let Some(default) = row.default {
                 assert_eq!(super::super::value::check(row, default), Ok(()), "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_inherits_from_keys_of_the_broker_with_the_same_default() {
+        for row in rows(Scope::Group) {
+            for synonym in row.synonyms {
+                let synonym = broker(synonym).expect("it is a key");
+                assert_eq!(synonym.default, row.default, "{}", row.name);
             }
         }
     }

@@ -24,6 +24,8 @@ pub enum Source {
     StaticBroker,
     /// The table's default.
     Default,
+    /// Set on the group.
+    Group,
 }
 
 impl Source {
@@ -36,6 +38,7 @@ impl Source {
             Source::DynamicDefaultBroker => 3,
             Source::StaticBroker => 4,
             Source::Default => 5,
+            Source::Group => 8,
         }
     }
 }
@@ -110,6 +113,38 @@ fn topic_entry(
         synonyms.insert(0, Synonym { name: row.name, value: value.clone(), source: Source::Topic });
     }
     let source = synonyms.first().map_or(Source::Default, |synonym| synonym.source);
+    Entry { definition: row, value, source, read_only: false, synonyms }
+}
+
+/// All keys of a group.
+#[must_use]
+pub fn group_entries(
+    own: &BTreeMap<String, String>,
+    image: &MetadataImage,
+    broker: &BrokerConfig,
+) -> Vec<Entry> {
+    definitions::rows(Scope::Group).map(|row| group_entry(row, own, image, broker)).collect()
+}
+
+fn group_entry(
+    row: &'static Definition,
+    own: &BTreeMap<String, String>,
+    image: &MetadataImage,
+    broker: &BrokerConfig,
+) -> Entry {
+    let mut synonyms: Vec<Synonym> =
+        row.synonyms.iter().flat_map(|key| broker_values(key, image, broker)).collect();
+    if row.synonyms.is_empty() {
+        let (value, source) = (row.default.map(str::to_owned), Source::Default);
+        synonyms.push(Synonym { name: row.name, value, source });
+    }
+    if let Some(value) = own.get(row.name) {
+        let (value, source) = (Some(value.clone()), Source::Group);
+        synonyms.insert(0, Synonym { name: row.name, value, source });
+    }
+    let first = synonyms.first();
+    let source = first.map_or(Source::Default, |synonym| synonym.source);
+    let value = first.and_then(|synonym| synonym.value.clone());
     Entry { definition: row, value, source, read_only: false, synonyms }
 }
 

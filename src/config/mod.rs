@@ -6,6 +6,7 @@ pub mod broker;
 pub mod definitions;
 pub mod describe;
 pub mod environment;
+pub mod group;
 pub mod listeners;
 pub mod peers;
 pub mod properties;
@@ -14,5 +15,5 @@ pub mod value;
 
 pub use broker::{BrokerConfig, ConfigValue};
 pub use listeners::ListenerConfig;
-pub use peers::PeerConfig;
+pub use peers::{ClusterTiming, PeerConfig};
 pub use topic::TopicConfig;

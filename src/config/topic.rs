@@ -126,9 +126,9 @@ fn assign<T>(field: &mut T, value: Option<T>) {
     }
 }
 
-/// A topic's default for a key: the first of the broker's keys that has a value, in the unit of
-/// the topic's; else the table's.
-pub(super) fn inherited(
+/// The default of a topic's or a group's key: the first of the broker's keys that has a value, in
+/// the unit of the topic's; else the table's.
+pub fn inherited(
     definition: &Definition,
     broker: impl Fn(&str) -> Option<String>,
 ) -> Option<String> {

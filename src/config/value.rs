@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock, no randomness.
 
 use super::definitions::{Allowed, Definition, Kind};
+use crate::iso8601::parse_duration;
 
 /// Checks one value. The error is a sentence with key, value and what is allowed; the value of a
 /// password stays out of it.
@@ -45,6 +46,7 @@ pub fn allowed(definition: &Definition) -> String {
         Allowed::OneOf(values) | Allowed::OneOfAnyCase(values) => {
             format!("one of {}", values.join(", "))
         }
+        Allowed::OffsetReset => "earliest, latest, or by_duration:PnDTnHnMn.nS".to_owned(),
         Allowed::Replicas => "*, or pairs partition:broker separated by commas".to_owned(),
     }
 }
@@ -92,6 +94,10 @@ fn is_allowed(definition: &Definition, value: &str) -> bool {
         }
         Allowed::OneOf(values) => values.contains(&value),
         Allowed::OneOfAnyCase(values) => values.iter().any(|one| one.eq_ignore_ascii_case(value)),
+        Allowed::OffsetReset => match value.strip_prefix("by_duration:") {
+            Some(duration) => parse_duration(duration).is_some_and(|ms| ms >= 0),
+            None => ["earliest", "latest"].contains(&value),
+        },
         Allowed::Replicas => {
             value == "*" || elements(value).all(|pair| is_replica(pair).unwrap_or(false))
         }

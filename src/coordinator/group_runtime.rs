@@ -17,13 +17,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::group::event::{
-    GroupConfig, GroupReply, GroupRequest, MigrationPolicy, OffsetCommitTopic, TopicShape,
-    TopicsSnapshot,
+    ConsumerGroupConfig, GroupConfig, GroupId, GroupReply, GroupRequest, MigrationPolicy, Rewind,
+    RewindTo, TopicShape, TopicsSnapshot,
 };
 use super::group::{GroupShard, GroupSoft};
 use super::observer::Observer;
 use super::runtime::{Answer, Coordinator, CoordinatorError};
-use crate::config::BrokerConfig;
+use crate::config::{BrokerConfig, group};
 use crate::limits::{COORDINATOR_FOLLOW_PAUSE, COORDINATOR_TELL_RETRY};
 
 /// The topic that holds groups and offsets.
@@ -116,8 +116,14 @@ impl GroupCoordinator {
         group_id: &str,
         request: GroupRequest,
     ) -> impl Future<Output = Answer<GroupShard>> + Send + use<> {
-        if let GroupRequest::OffsetCommit(commit) = &request {
-            self.note_topics(&commit.topics);
+        match &request {
+            GroupRequest::OffsetCommit(commit) => {
+                self.note_topics(commit.topics.iter().map(|of| (of.topic_id, &of.topic)));
+            }
+            GroupRequest::Rewind(Rewind { to: RewindTo::Places(places), .. }) => {
+                self.note_topics(places.iter().map(|of| (of.topic_id, &of.topic)));
+            }
+            _ => {}
         }
         let partition = self.shards.partition_for(group_id);
         let answer = partition.map(|partition| self.shards.call(partition, request));
@@ -138,10 +144,10 @@ impl GroupCoordinator {
         join_all(partitions.map(|partition| self.shards.call(partition, request.clone())))
     }
 
-    fn note_topics(&self, topics: &[OffsetCommitTopic]) {
+    fn note_topics<'a>(&self, topics: impl Iterator<Item = (TopicId, &'a String)>) {
         let seen = Arc::clone(&self.surroundings.lock().topics);
-        for topic in topics.iter().filter(|topic| seen.by_id(topic.topic_id).is_none()) {
-            self.unseen.topics.lock().insert(topic.topic_id, topic.topic.clone());
+        for (topic_id, topic) in topics.filter(|(topic_id, _)| seen.by_id(*topic_id).is_none()) {
+            self.unseen.topics.lock().insert(topic_id, topic.clone());
             self.unseen.noted.notify_one();
         }
     }
@@ -266,6 +272,27 @@ fn group_config(config: &BrokerConfig, image: &MetadataImage) -> GroupConfig {
             "upgrade" => MigrationPolicy::Upgrade,
             _ => MigrationPolicy::Bidirectional,
         },
+        consumer_groups: image
+            .group_configs
+            .iter()
+            .map(|(group_id, own)| (GroupId::from(group_id.as_str()), of_group(own, config, image)))
+            .collect(),
+    }
+}
+
+fn of_group(
+    own: &BTreeMap<String, String>,
+    config: &BrokerConfig,
+    image: &MetadataImage,
+) -> ConsumerGroupConfig {
+    let number = |key: &str| {
+        let bound = |key: &str| config.effective(image, key).map(str::to_owned);
+        group::effective(own, key, bound).map(|number| i32::try_from(number).unwrap_or(i32::MAX))
+    };
+    ConsumerGroupConfig {
+        session_timeout_ms: number("consumer.session.timeout.ms"),
+        heartbeat_interval_ms: number("consumer.heartbeat.interval.ms"),
+        assignment_interval_ms: number("consumer.assignment.interval.ms"),
     }
 }
 
@@ -285,7 +312,12 @@ mod tests {
 
     fn image(brokers: i32) -> MetadataImage {
         (1..=brokers).fold(MetadataImage::default(), |image, id| {
-            let broker = BrokerImage { id: BrokerId(id), rack: None, endpoints: Vec::new() };
+            let broker = BrokerImage {
+                id: BrokerId(id),
+                rack: None,
+                endpoints: Vec::new(),
+                peer_address: None,
+            };
             apply(&image, &MetadataCommand::RegisterBroker { broker }).0
         })
     }
@@ -322,6 +354,25 @@ mod tests {
         assert_eq!((set.offsets_retention_ms, set.max_size), (120_000, 7));
         assert_eq!(set.consumer_assignors, ["range"]);
         assert_eq!(set.consumer_migration_policy, MigrationPolicy::Upgrade);
+    }
+
+    #[test]
+    fn what_is_set_on_a_group_is_kept_within_the_brokers_bounds() {
+        let configs = [
+            ("consumer.session.timeout.ms", "50000"),
+            ("consumer.heartbeat.interval.ms", "1"),
+            ("share.session.timeout.ms", "50000"),
+        ];
+        let configs = configs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let command =
+            MetadataCommand::SetGroupConfigs { group: "g".to_owned(), configs: configs.into() };
+        let config = config(&[], &apply(&image(1), &command).0);
+        let expected = ConsumerGroupConfig {
+            session_timeout_ms: Some(50_000),
+            heartbeat_interval_ms: Some(5_000),
+            assignment_interval_ms: None,
+        };
+        assert_eq!(config.consumer_groups, BTreeMap::from([("g".into(), expected)]));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! DescribeConfigs: the configs of topics and brokers, with where each value comes from.
+//! DescribeConfigs: the configs of topics, brokers and groups, with where each value comes from.
 
 use std::sync::Arc;
 
@@ -14,7 +14,9 @@ use protocol::error_code::ErrorCode;
 use super::Reply;
 use super::common::config_resource::{ResourceType, broker_named};
 use super::common::wire::{Refusal, code_of, message_of, reply, text};
-use crate::config::describe::{Entry, broker_entries, cluster_entries, topic_entries};
+use crate::config::describe::{
+    Entry, broker_entries, cluster_entries, group_entries, topic_entries,
+};
 use crate::context::{RequestContext, Services};
 
 /// Versions:
@@ -24,7 +26,7 @@ use crate::context::{RequestContext, Services};
 /// - 4: flexible
 pub const SPEC: ApiSpec = ApiSpec {
     gaps: &[
-        "Groups and client metrics have no configs; their lists are empty.",
+        "Client metrics have no configs; their list is empty.",
         "Of a broker's loggers there is the root one, and its level cannot be changed.",
     ],
     stage: Stage::Partial,
@@ -77,7 +79,11 @@ fn describe(
             let message = "Groups and client metrics are described by their names.";
             return Err(Refusal::new(ErrorCode::InvalidRequest, message));
         }
-        Some(ResourceType::ClientMetrics | ResourceType::Group) => Vec::new(),
+        Some(ResourceType::Group) => {
+            let own = image.group_configs.get(name).cloned().unwrap_or_default();
+            group_entries(&own, image, &services.config)
+        }
+        Some(ResourceType::ClientMetrics) => Vec::new(),
         None => return Err(ResourceType::unknown(resource.resource_type)),
     };
     // Kafka reads an empty list of keys as it reads none: all of them.

@@ -159,7 +159,8 @@ mod tests {
     use protocol::types::{BrokerId, TopicId};
 
     fn image(topics: &[(&str, usize)]) -> MetadataImage {
-        let broker = BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new() };
+        let broker =
+            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
         let register = MetadataCommand::RegisterBroker { broker };
         let creates = topics.iter().enumerate().map(|(index, (name, partitions))| {
             MetadataCommand::CreateTopic {

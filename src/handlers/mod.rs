@@ -15,6 +15,7 @@ use storage::log_store::RecordSlice;
 use crate::context::{RequestContext, Services};
 
 pub mod alter_configs;
+pub mod alter_partition_reassignments;
 pub mod api_versions;
 pub mod common;
 pub mod consumer_group_describe;
@@ -28,7 +29,9 @@ pub mod describe_cluster;
 pub mod describe_configs;
 pub mod describe_groups;
 pub mod describe_log_dirs;
+pub mod describe_quorum;
 pub mod describe_topic_partitions;
+pub mod elect_leaders;
 pub mod fetch;
 pub mod find_coordinator;
 pub mod heartbeat;
@@ -36,6 +39,7 @@ pub mod incremental_alter_configs;
 pub mod init_producer_id;
 pub mod join_group;
 pub mod leave_group;
+pub mod list_config_resources;
 pub mod list_groups;
 pub mod list_offsets;
 pub mod list_partition_reassignments;
@@ -46,6 +50,7 @@ pub mod offset_fetch;
 pub mod offset_for_leader_epoch;
 pub mod produce;
 pub mod sync_group;
+pub mod unregister_broker;
 
 /// What a handler answers with.
 pub enum Reply {
@@ -157,12 +162,17 @@ table! {
     describe_log_dirs: DescribeLogDirs,
     create_partitions: CreatePartitions,
     delete_groups: DeleteGroups,
+    elect_leaders: ElectLeaders,
     incremental_alter_configs: IncrementalAlterConfigs,
+    alter_partition_reassignments: AlterPartitionReassignments,
     list_partition_reassignments: ListPartitionReassignments,
     offset_delete: OffsetDelete,
+    describe_quorum: DescribeQuorum,
     describe_cluster: DescribeCluster,
+    unregister_broker: UnregisterBroker,
     consumer_group_heartbeat: ConsumerGroupHeartbeat,
     consumer_group_describe: ConsumerGroupDescribe,
+    list_config_resources: ListConfigResources,
     describe_topic_partitions: DescribeTopicPartitions,
 }
 

@@ -5,7 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::metadata::{MetadataImage, TopicImage};
+use cluster::AppendError;
+use cluster::metadata::MetadataImage;
 use cluster::replica::{AppendTicket, Replica};
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{ApiKey, ProduceRequest, ResponseKind};
@@ -138,17 +139,27 @@ async fn wait(topics: Vec<QueuedTopic>, acks: Acks, timeout: Duration) -> Vec<To
                 Err(refusal) => ProduceRow { index, outcome: Err(refusal) },
                 Ok((ticket, log_append_time, replica)) => {
                     let appended = async {
-                        match acks {
-                            Acks::None | Acks::Leader => ticket.written().await,
-                            Acks::All => ticket.committed().await,
-                        }
+                        Ok::<_, AppendError>(match acks {
+                            Acks::None | Acks::Leader => (ticket.written().await?, true),
+                            Acks::All => {
+                                let appended = ticket.committed().await?;
+                                let is_held = replica.is_held_by_enough(appended.base_offset);
+                                (appended, is_held.await)
+                            }
+                        })
                     };
                     let outcome = tokio::select! {
                         // What is done counts, also when the time is up.
                         biased;
-                        appended = appended => appended
-                            .map(|appended| Appended::new(&appended, log_append_time))
-                            .map_err(|error| Refusal::from(&error).seen_by_the_log_of(&replica)),
+                        appended = appended => match appended {
+                            Ok((appended, true)) => Ok(Appended::new(&appended, log_append_time)),
+                            Ok((_, false)) => {
+                                Err(Refusal::new(ErrorCode::NotEnoughReplicasAfterAppend))
+                            }
+                            Err(error) => {
+                                Err(Refusal::from(&error).seen_by_the_log_of(&replica))
+                            }
+                        },
                         // The leader alone needs no more time than it takes to write.
                         () = &mut expiry, if acks == Acks::All => {
                             Err(Refusal::new(ErrorCode::RequestTimedOut))
@@ -221,16 +232,13 @@ impl Append<'_> {
             return Err(Refusal::new(ErrorCode::InvalidTxnState).with_message(message));
         }
         let config = config.get_or_insert_with(|| self.services.topic_config(self.image, topic));
-        if acks == Acks::All {
-            let needed = config.min_insync_replicas.min(replica_count(topic, partition));
-            // The leader itself is always in sync.
-            if needed > 1 && replica.leadership().in_sync_replicas.len() < needed {
-                return Err(Refusal::new(ErrorCode::NotEnoughReplicas));
-            }
-        }
         let (batch, log_append_time) =
             self.validate(data, config).map_err(|refusal| refusal.seen_by_the_log_of(&replica))?;
-        Ok((replica.append(batch), log_append_time, replica))
+        let ticket = match acks {
+            Acks::All => replica.append(batch),
+            Acks::None | Acks::Leader => replica.append_to_leader(batch),
+        };
+        Ok((ticket, log_append_time, replica))
     }
 
     fn validate(
@@ -246,10 +254,6 @@ impl Append<'_> {
         }
         Ok((validated.batch, validated.log_append_time))
     }
-}
-
-fn replica_count(topic: &TopicImage, partition: PartitionId) -> usize {
-    topic.partition(partition).map_or(0, |partition| partition.replicas.len())
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ pub(super) struct GroupLag {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) struct Refused(StatusCode, String);
+pub(super) struct Refused(pub(super) StatusCode, pub(super) String);
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {

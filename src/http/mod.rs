@@ -1,16 +1,17 @@
 //! HTTP beside the Kafka protocol: metrics for Prometheus, health for whoever starts and watches
-//! the broker, and consumer lag as JSON.
+//! the broker, consumer lag as JSON, and the rewinding of groups.
 
 mod health;
 mod lag;
 mod metrics;
+mod rewind;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -50,6 +51,8 @@ pub async fn run_http(listener: TcpListener, state: HttpState, shutdown: Cancell
         .route("/health/ready", get(health::ready))
         .route("/v1/groups", get(lag::groups))
         .route("/v1/groups/{group}/lag", get(lag::lag))
+        .route("/v1/groups/{group}/rewind", post(rewind::rewind))
+        .route("/v1/groups/{group}/rewind/undo", post(rewind::undo))
         .with_state(state);
     let address = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
     tracing::info!(%address, "serving metrics, health and lag over HTTP");

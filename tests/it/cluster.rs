@@ -6,26 +6,31 @@ use std::time::{Duration, Instant};
 
 use compat_tests::batches::batch;
 use compat_tests::broker::{free_ports, is_kafka};
-use compat_tests::requests::{CREATE_TOPICS_VERSION, create_topics};
+use compat_tests::requests::{CREATE_TOPICS_VERSION, METADATA_VERSION, create_topics, metadata};
 use compat_tests::{Broker, BrokerOptions, Connection};
+use kafka_protocol::messages::create_topics_request::CreatableReplicaAssignment;
+use kafka_protocol::messages::metadata_response::MetadataResponsePartition;
+use kafka_protocol::messages::{BrokerId, CreateTopicsRequest, ElectLeadersRequest};
 use protocol::ErrorCode;
 use tempfile::TempDir;
 
 use crate::harness::{BINARY, error, temp_dir};
 
-const IDS: [i32; 3] = [1, 2, 3];
-const TOPIC: &str = "replicated";
+pub const IDS: [i32; 3] = [1, 2, 3];
+pub const TOPIC: &str = "replicated";
 const PARTITIONS: i32 = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Trio {
+/// Three brokers that are one cluster.
+pub struct Trio {
     // By node id; dropped before the directory that they write to.
-    brokers: BTreeMap<i32, Broker>,
-    _dir: TempDir,
+    pub brokers: BTreeMap<i32, Broker>,
+    voters: String,
+    dir: TempDir,
 }
 
 impl Trio {
-    fn start() -> Trio {
+    pub fn start() -> Trio {
         let dir = temp_dir();
         let ports: [u16; 3] = free_ports().expect("free ports");
         let voters = IDS.iter().zip(ports).map(|(id, port)| format!("{id}@127.0.0.1:{port}"));
@@ -36,15 +41,58 @@ impl Trio {
                 .with("controller.quorum.voters", &voters)
                 .with("default.replication.factor", "3")
         });
-        // Each of them waits for another before it is ready.
-        let brokers = thread::scope(|scope| {
-            let starting = options.map(|options| scope.spawn(|| Broker::start(options)));
-            starting.map(|broker| broker.join().expect("started"))
-        });
-        Trio { brokers: IDS.into_iter().zip(brokers).collect(), _dir: dir }
+        let mut trio = Trio { brokers: BTreeMap::new(), voters, dir };
+        trio.start_again(options.to_vec());
+        trio
     }
 
-    fn anyone(&self) -> Connection {
+    /// Starts brokers together: each of them waits for another before it is ready.
+    pub fn start_again(&mut self, options: Vec<BrokerOptions>) {
+        let brokers: Vec<_> = thread::scope(|scope| {
+            let starting = options.into_iter().map(|o| scope.spawn(|| Broker::start(o)));
+            let starting: Vec<_> = starting.collect();
+            starting.into_iter().map(|broker| broker.join().expect("started")).collect()
+        });
+        for broker in brokers {
+            let id = broker.connect().call(METADATA_VERSION, &metadata(&[], false));
+            let port = i32::from(broker.options().port());
+            let own = id.brokers.iter().find(|row| row.port == port).expect("it knows itself");
+            self.brokers.insert(own.node_id.0, broker);
+        }
+    }
+
+    /// Waits until a broker says of the topic's partitions what is expected.
+    pub fn see(
+        &self,
+        what: &str,
+        id: i32,
+        check: impl Fn(&[MetadataResponsePartition]) -> bool,
+    ) -> Vec<MetadataResponsePartition> {
+        let mut connection = self.brokers[&id].connect();
+        let mut last = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            last = connection.describe_topic(TOPIC).partitions;
+            last.sort_by_key(|row| row.partition_index);
+            if !last.is_empty() && check(&last) {
+                return last;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("no {what} at broker {id}: {last:?}");
+    }
+
+    /// A broker that votes on nothing, and is told one of those that do.
+    pub fn fourth(&self) -> BrokerOptions {
+        let voter = self.voters.split(',').next().expect("three").split_once('@').expect("an id");
+        BrokerOptions::new(BINARY, self.dir.path().join("4"))
+            .with("node.id", "4")
+            .with("process.roles", "broker")
+            .with("controller.quorum.bootstrap.servers", voter.1)
+            .with("highwater.peer.listener", "127.0.0.1:0")
+    }
+
+    pub fn anyone(&self) -> Connection {
         self.brokers.values().next().expect("one is left").connect()
     }
 
@@ -56,7 +104,7 @@ impl Trio {
     }
 
     /// Produces with acks=all, looking for the leader as long as there is none.
-    fn append(&self, partition: i32, value: &str) -> i64 {
+    pub fn append(&self, partition: i32, value: &str) -> i64 {
         eventually("leader that takes a record", || {
             let mut connection = self.leader_of(partition)?.connect();
             let row = connection.produce(TOPIC, partition, batch(&[value]));
@@ -68,7 +116,7 @@ impl Trio {
         })
     }
 
-    fn values_of(&self, partition: i32) -> Vec<String> {
+    pub fn values_of(&self, partition: i32) -> Vec<String> {
         eventually("leader to read from", || {
             let mut connection = self.leader_of(partition)?.connect();
             let records = connection.read_all(TOPIC, partition, 0).ok()?;
@@ -78,7 +126,19 @@ impl Trio {
     }
 }
 
-fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+/// A topic whose replicas are where the test wants them.
+pub fn assigned(name: &str, placed: &[&[i32]]) -> CreateTopicsRequest {
+    let assignment = placed.iter().enumerate().map(|(index, ids)| {
+        CreatableReplicaAssignment::default()
+            .with_partition_index(index as i32)
+            .with_broker_ids(ids.iter().copied().map(BrokerId).collect())
+    });
+    let mut request = create_topics(name, -1, &[]);
+    request.topics[0].assignments = assignment.collect();
+    request
+}
+
+pub fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = check() {
@@ -124,5 +184,86 @@ fn what_was_acknowledged_outlives_a_killed_broker() {
             _ => format!("after {n}"),
         });
         assert_eq!(trio.values_of(partition), expected.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn every_broker_says_who_leads_and_who_is_gone() {
+    if is_kafka() {
+        return;
+    }
+    let mut trio = Trio::start();
+    // Two replicas each, so that one broker has none of a partition.
+    let placed: [&[i32]; 3] = [&[1, 2], &[2, 3], &[3, 1]];
+    let created = trio.anyone().call(CREATE_TOPICS_VERSION, &assigned(TOPIC, &placed));
+    assert_eq!(error(created.topics[0].error_code), ErrorCode::None);
+    for id in IDS {
+        trio.see("preferred leaders with their followers", id, |rows| {
+            rows.iter().zip(placed).all(|(row, placed)| {
+                row.leader_id.0 == placed[0] && row.isr_nodes.len() == 2 && row.leader_epoch > 0
+            })
+        });
+    }
+    let killed = trio.brokers.remove(&1).expect("there").kill();
+    for id in [2, 3] {
+        trio.see("two brokers", id, |rows| {
+            rows.iter().zip(placed).all(|(row, placed)| {
+                let offline: Vec<i32> = row.offline_replicas.iter().map(|id| id.0).collect();
+                let was_here = placed.contains(&1);
+                offline == if was_here { vec![1] } else { vec![] }
+                    && row.isr_nodes.len() == if was_here { 1 } else { 2 }
+            })
+        });
+        let all = trio.brokers[&id].connect().call(METADATA_VERSION, &metadata(&[], false));
+        assert_eq!(all.brokers.len(), 2, "{:?}", all.brokers);
+    }
+    trio.brokers.insert(1, Broker::start(killed));
+    for id in IDS {
+        trio.see("all in sync again", id, |rows| {
+            rows.iter().all(|row| {
+                let is_led = row.leader_id.0 > 0;
+                is_led && row.isr_nodes.len() == 2 && row.offline_replicas.is_empty()
+            })
+        });
+    }
+    // The broker that came back leads nothing until it is asked to.
+    let request = ElectLeadersRequest::default().with_topic_partitions(None).with_timeout_ms(9_000);
+    let elected = trio.brokers[&3].connect().call(2, &request);
+    assert_eq!(error(elected.error_code), ErrorCode::None);
+    for result in elected.replica_election_results {
+        for row in result.partition_result {
+            assert_eq!(error(row.error_code), ErrorCode::None, "{row:?}");
+        }
+    }
+    trio.see("preferred leaders", 2, |rows| {
+        rows.iter().zip(placed).all(|(row, placed)| row.leader_id.0 == placed[0])
+    });
+}
+
+#[test]
+fn two_of_three_that_are_left_stop_cleanly_and_come_back_with_everything() {
+    if is_kafka() {
+        return;
+    }
+    let mut trio = Trio::start();
+    let created = trio.anyone().call(CREATE_TOPICS_VERSION, &create_topics(TOPIC, PARTITIONS, &[]));
+    assert_eq!(error(created.topics[0].error_code), ErrorCode::None);
+    for partition in 0..PARTITIONS {
+        assert_eq!(trio.append(partition, "before"), 0);
+    }
+    let mut stopped = vec![trio.brokers.remove(&1).expect("there").kill()];
+    for partition in 0..PARTITIONS {
+        assert_eq!(trio.append(partition, "without one"), 1);
+    }
+    for id in [2, 3] {
+        let broker = trio.brokers.remove(&id).expect("there");
+        stopped.push(broker.options().clone());
+        let status = broker.terminate();
+        assert!(status.success(), "{status}");
+    }
+    trio.start_again(stopped);
+    for partition in 0..PARTITIONS {
+        assert_eq!(trio.append(partition, "after"), 2);
+        assert_eq!(trio.values_of(partition), ["before", "without one", "after"]);
     }
 }

@@ -4,26 +4,31 @@ use std::collections::BTreeMap;
 
 use compat_tests::Connection;
 use compat_tests::batches::batch;
+use compat_tests::broker::is_kafka;
 use compat_tests::requests::{METADATA_VERSION, metadata, text};
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
 };
+use kafka_protocol::messages::list_config_resources_response::ConfigResource;
 use kafka_protocol::messages::{
     AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
-    alter_configs_request,
+    ListConfigResourcesRequest, alter_configs_request,
 };
 use protocol::ErrorCode;
 
-use crate::harness::{Scene, connect, error};
+use crate::consumer_client::Member;
+use crate::harness::{Scene, connect, error, shared};
 
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
+const GROUP: i8 = 32;
 const SET: i8 = 0;
 const DELETE: i8 = 1;
 const APPEND: i8 = 2;
 const DYNAMIC_TOPIC: i8 = 1;
 const DEFAULT: i8 = 5;
+const DYNAMIC_GROUP: i8 = 8;
 
 #[derive(Debug, Clone, PartialEq)]
 struct Described {
@@ -63,6 +68,15 @@ fn alter(
     topic: &str,
     changes: &[(&str, i8, Option<&str>)],
 ) -> ErrorCode {
+    alter_resource(connection, TOPIC, topic, changes)
+}
+
+fn alter_resource(
+    connection: &mut Connection,
+    kind: i8,
+    name: &str,
+    changes: &[(&str, i8, Option<&str>)],
+) -> ErrorCode {
     let configs = changes
         .iter()
         .map(|(name, operation, value)| {
@@ -73,8 +87,8 @@ fn alter(
         })
         .collect();
     let resource = AlterConfigsResource::default()
-        .with_resource_type(TOPIC)
-        .with_resource_name(text(topic))
+        .with_resource_type(kind)
+        .with_resource_name(text(name))
         .with_configs(configs);
     let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
     error(connection.call(1, &request).responses[0].error_code)
@@ -196,6 +210,89 @@ fn alter_configs_resets_what_it_does_not_name() {
     assert_eq!(error(response.responses[0].error_code), ErrorCode::None);
     wait_for(&mut connection, "configs-replace", "segment.bytes", "1048576");
     wait_for(&mut connection, "configs-replace", "retention.ms", "604800000");
+}
+
+/// Waits until a group's key is as expected.
+fn wait_for_group(connection: &mut Connection, group: &str, key: &str, expected: (&str, i8)) {
+    let matches = |connection: &mut Connection| {
+        let described = describe(connection, GROUP, group).expect("described");
+        (described[key].value.as_deref(), described[key].source) == (Some(expected.0), expected.1)
+    };
+    assert!((0..2_000).any(|_| matches(connection)), "{key} of {group} becomes {expected:?}");
+}
+
+#[test]
+fn members_of_a_group_are_told_the_interval_that_is_set_on_it() {
+    let (key, group) = ("consumer.heartbeat.interval.ms", "configs-group");
+    let mut connection = connect();
+    connection.create_topic("configs-of-a-group", 1);
+    let set = [(key, SET, Some("7000"))];
+    assert_eq!(alter_resource(&mut connection, GROUP, group, &set), ErrorCode::None);
+    wait_for_group(&mut connection, group, key, ("7000", DYNAMIC_GROUP));
+    let mut member = Member::new(shared(), group, "only", "configs-of-a-group");
+    let mut told = |interval_ms: i32| {
+        let matches = |_| {
+            let answer = member.send(member.epoch);
+            member.epoch = answer.member_epoch;
+            answer.heartbeat_interval_ms == interval_ms
+        };
+        assert!((0..10_000).any(matches), "the interval becomes {interval_ms}");
+    };
+    told(7_000);
+    let delete = [(key, DELETE, None)];
+    assert_eq!(alter_resource(&mut connection, GROUP, group, &delete), ErrorCode::None);
+    wait_for_group(&mut connection, group, key, ("5000", DEFAULT));
+    told(5_000);
+}
+
+#[test]
+fn what_is_set_on_a_group_is_within_the_brokers_bounds() {
+    let mut connection = connect();
+    let mut alter = |group: &str, key: &str, value: &str| {
+        alter_resource(&mut connection, GROUP, group, &[(key, SET, Some(value))])
+    };
+    for (key, value) in [
+        ("consumer.session.timeout.ms", "44999"),
+        ("consumer.session.timeout.ms", "60001"),
+        ("consumer.session.timeout.ms", "long"),
+        ("consumer.heartbeat.interval.ms", "4999"),
+        ("consumer.assignment.interval.ms", "15001"),
+        ("no.such.config", "1"),
+    ] {
+        assert_eq!(alter("configs-bounds", key, value), ErrorCode::InvalidConfig, "{key}={value}");
+    }
+    let no_name = alter("", "consumer.session.timeout.ms", "50000");
+    assert_eq!(no_name, ErrorCode::InvalidRequest);
+    assert_eq!(describe(&mut connection, GROUP, ""), Err(ErrorCode::InvalidRequest));
+}
+
+#[test]
+fn groups_that_have_configs_are_listed_also_after_a_crash() {
+    if is_kafka() {
+        return;
+    }
+    let scene = Scene::start();
+    let mut connection = scene.broker.connect();
+    let set = [("consumer.session.timeout.ms", SET, Some("50000"))];
+    for group in ["b", "a", "unset"] {
+        assert_eq!(alter_resource(&mut connection, GROUP, group, &set), ErrorCode::None);
+    }
+    let delete = [("consumer.session.timeout.ms", DELETE, None)];
+    assert_eq!(alter_resource(&mut connection, GROUP, "unset", &delete), ErrorCode::None);
+    let scene = scene.restart_after_kill();
+    let mut connection = scene.broker.connect();
+    let mut listed = |types: &[i8]| {
+        let request = ListConfigResourcesRequest::default().with_resource_types(types.to_vec());
+        let answer = connection.call(1, &request);
+        assert_eq!(answer.error_code, 0);
+        let one = |row: ConfigResource| (row.resource_type, row.resource_name.to_string());
+        answer.config_resources.into_iter().map(one).collect::<Vec<_>>()
+    };
+    let groups = [(GROUP, "a".to_owned()), (GROUP, "b".to_owned())];
+    assert_eq!(listed(&[GROUP]), groups);
+    assert_eq!(listed(&[BROKER]), [(BROKER, "1".to_owned())]);
+    assert_eq!(listed(&[])[2..], groups, "behind the broker and its loggers");
+    wait_for_group(&mut connection, "a", "consumer.session.timeout.ms", ("50000", DYNAMIC_GROUP));
 }
 
 #[test]

@@ -1,80 +1,11 @@
 //! Consumer groups of KIP-848: the broker assigns, members follow by their heartbeats.
 
-use std::time::{Duration, Instant};
-
-use compat_tests::requests::{text, topic_name};
-use compat_tests::{Broker, Connection};
-use kafka_protocol::messages::consumer_group_heartbeat_request::TopicPartitions;
-use kafka_protocol::messages::{
-    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
-};
+use kafka_protocol::messages::ConsumerGroupDescribeRequest;
 use protocol::ErrorCode;
 
-use crate::group_client::{
-    commit_request, committed, describe, ensure_coordinator, group_id, list, once_ready,
-};
+use crate::consumer_client::{LEAVES, Member, settle};
+use crate::group_client::{committed, describe, ensure_coordinator, group_id, list, once_ready};
 use crate::harness::{Scene, connect, error, shared};
-
-const VERSION: i16 = 1;
-const LEAVES: i32 = -1;
-
-/// A member that owns at once what it is told to.
-struct Member {
-    connection: Connection,
-    group: String,
-    id: String,
-    epoch: i32,
-    topic: &'static str,
-    owned: Vec<i32>,
-}
-
-impl Member {
-    fn new(broker: &Broker, group: &str, id: &str, topic: &'static str) -> Member {
-        let mut connection = broker.connect();
-        ensure_coordinator(&mut connection, group);
-        let (group, id) = (group.to_owned(), id.to_owned());
-        Member { connection, group, id, epoch: 0, topic, owned: Vec::new() }
-    }
-
-    fn send(&mut self, epoch: i32) -> ConsumerGroupHeartbeatResponse {
-        let topic_id = self.connection.describe_topic(self.topic).topic_id;
-        let owned =
-            TopicPartitions::default().with_topic_id(topic_id).with_partitions(self.owned.clone());
-        let owned = if self.owned.is_empty() { Vec::new() } else { vec![owned] };
-        let request = ConsumerGroupHeartbeatRequest::default()
-            .with_group_id(group_id(&self.group))
-            .with_member_id(text(&self.id))
-            .with_member_epoch(epoch)
-            .with_rebalance_timeout_ms(60_000)
-            .with_subscribed_topic_names(Some(vec![topic_name(self.topic)]))
-            .with_topic_partitions(Some(owned));
-        self.connection.call(VERSION, &request)
-    }
-
-    fn heartbeat(&mut self) -> ErrorCode {
-        let response = self.send(self.epoch);
-        if response.error_code == 0 {
-            self.epoch = response.member_epoch;
-        }
-        if let Some(assignment) = response.assignment {
-            let topics = assignment.topic_partitions.into_iter();
-            self.owned = topics.flat_map(|topic| topic.partitions).collect();
-            self.owned.sort_unstable();
-        }
-        error(response.error_code)
-    }
-}
-
-/// Sends heartbeats of all until each owns as many partitions as this.
-fn settle(members: &mut [&mut Member], each: usize) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while members.iter().any(|member| member.owned.len() != each) {
-        assert!(Instant::now() < deadline, "the group settles");
-        for member in members.iter_mut() {
-            assert_eq!(member.heartbeat(), ErrorCode::None, "{}", member.id);
-        }
-    }
-}
 
 #[test]
 fn members_share_partitions_and_take_over_from_who_leaves() {
@@ -111,20 +42,14 @@ fn a_member_goes_on_after_the_broker_was_killed() {
     let mut member = Member::new(&scene.broker, "modern-survivor", "only", "read-modernly");
     member.connection.create_topic("read-modernly", 2);
     settle(&mut [&mut member], 2);
-    let commit = |member: &mut Member, offset, epoch| {
-        let request = commit_request("modern-survivor", "read-modernly", 1, offset, "")
-            .with_generation_id_or_member_epoch(epoch)
-            .with_member_id(text("only"));
-        error(member.connection.call(9, &request).topics[0].partitions[0].error_code)
-    };
     let epoch = member.epoch;
-    assert_eq!(commit(&mut member, 5, epoch), ErrorCode::None);
+    assert_eq!(member.commit(epoch, 1, 5), ErrorCode::None);
     let scene = scene.restart_after_kill();
     member.connection = scene.broker.connect();
     assert_eq!(once_ready(|| member.heartbeat()), ErrorCode::None);
     assert_eq!((member.epoch, &member.owned[..]), (epoch, &[0, 1][..]));
-    assert_eq!(commit(&mut member, 6, epoch), ErrorCode::None);
-    assert_eq!(commit(&mut member, 7, epoch - 1), ErrorCode::StaleMemberEpoch);
+    assert_eq!(member.commit(epoch, 1, 6), ErrorCode::None);
+    assert_eq!(member.commit(epoch - 1, 1, 7), ErrorCode::StaleMemberEpoch);
     let mut admin = scene.broker.connect();
     assert_eq!(committed(&mut admin, "modern-survivor", "read-modernly", 1), 6);
 }

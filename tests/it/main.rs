@@ -8,7 +8,9 @@
 
 mod api_versions;
 mod cluster;
+mod cluster_changes;
 mod configs;
+mod consumer_client;
 mod coordinators;
 mod delete_records;
 mod disk_full;
@@ -29,4 +31,5 @@ mod metadata;
 mod pipelining;
 mod process;
 mod produce;
+mod rewind;
 mod topics;

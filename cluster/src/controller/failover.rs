@@ -5,7 +5,6 @@
 //! the order of preference, stands for election at once, and the next ones a moment later, should
 //! it not win.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::types::BrokerId;
@@ -25,7 +24,7 @@ pub(crate) struct Led {
 pub(crate) fn groups(metadata: Led, registry: &Registry) -> Vec<Led> {
     let replicas = registry.all();
     let open = replicas.iter().filter_map(|replica| {
-        let voters = replica.voters().to_vec();
+        let voters = replica.partition().settled_replicas();
         replica.group().filter(|_| voters.len() > 1).map(|group| Led { group, voters })
     });
     std::iter::once(metadata).chain(open).collect()
@@ -49,21 +48,26 @@ fn place_in_line(own: BrokerId, ended: BrokerId, voters: &[BrokerId]) -> Option<
     others.position(|id| *id == own).and_then(|place| u32::try_from(place).ok())
 }
 
-/// Hands over everything that this broker leads, and waits until others lead it, for a moment.
-pub(crate) async fn hand_over_all(window: Duration, groups: Vec<Led>) {
-    let led: Vec<Arc<Led>> =
-        groups.into_iter().filter(|led| led.group.is_leader()).map(Arc::new).collect();
+/// Hands over everything that this broker leads to who is there, and waits until others lead it,
+/// for a moment.
+pub(crate) async fn hand_over_all(
+    window: Duration,
+    is_alive: impl Fn(BrokerId) -> bool,
+    groups: Vec<Led>,
+) {
+    let led: Vec<Led> = groups.into_iter().filter(|led| led.group.is_leader()).collect();
+    let mut handing_over = Vec::new();
     for led in &led {
         let own = led.group.node_id();
         let in_sync = led.group.in_sync(window);
-        let candidates = led.voters.iter().map(|id| node_id(*id));
+        let candidates = led.voters.iter().filter(|id| is_alive(**id)).map(|id| node_id(*id));
         if let Some(to) = candidates.filter(|id| *id != own).find(|id| in_sync.contains(id)) {
             led.group.hand_over(to).await;
+            handing_over.push(led.group.wait_for_other_leader());
         }
     }
-    let handed_over = futures::future::join_all(led.iter().map(|led| async {
-        led.group.wait_until_not_leader().await;
-    }));
+    // The successor may need this broker's vote, so it must not go before the other has won.
+    let handed_over = futures::future::join_all(handing_over);
     if tokio::time::timeout(HAND_OVER_TIMEOUT, handed_over).await.is_err() {
         tracing::warn!("some partitions were not handed over: they wait for an election");
     }

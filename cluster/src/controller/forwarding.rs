@@ -29,6 +29,8 @@ pub(crate) struct Forwarding {
     pub(crate) transport: Arc<dyn PeerTransport>,
     /// Nobody else could be the leader.
     pub(crate) is_alone: bool,
+    /// Who is asked as long as the leader is not known: a broker that is new knows the voters only.
+    pub(crate) voters: Vec<BrokerId>,
 }
 
 impl Forwarding {
@@ -43,12 +45,14 @@ impl Forwarding {
             return log.submit(command).await;
         }
         let attempts = async {
+            let mut voters = self.voters.iter().filter(|id| **id != self.broker_id).cycle();
             loop {
                 match log.submit(command).await {
                     Err(ClusterError::NoController) => {}
                     result => return result,
                 }
-                if let Some(leader) = log.leader().0.filter(|leader| *leader != self.broker_id) {
+                let leader = log.leader().0.or_else(|| voters.next().copied());
+                if let Some(leader) = leader.filter(|leader| *leader != self.broker_id) {
                     match self.ask(log, leader, command).await {
                         // Not carried out: it knows no leader either, or could not be reached.
                         Err(ClusterError::NoController) => {}

@@ -67,6 +67,7 @@ impl MetadataMachine {
             self.image.send_replace(Arc::new(image));
             if let Some(registry) = self.registry.get() {
                 registry.remove(delta.removed_groups);
+                registry.remove_departed(&self.image_now(), &delta.topics_changed);
             }
         }
         result
@@ -107,6 +108,9 @@ impl Machine for MetadataMachine {
         self.image.send_replace(Arc::new(image));
         if let Some(registry) = self.registry.get() {
             registry.remove(removed);
+            let image = self.image_now();
+            let topics: Vec<String> = image.topics.keys().cloned().collect();
+            registry.remove_departed(&image, &topics);
         }
         Ok(())
     }
@@ -146,10 +150,12 @@ pub(crate) struct MetadataLog {
 impl MetadataLog {
     pub(crate) async fn open(options: MetadataLogOptions) -> Result<MetadataLog, ClusterError> {
         let machine = Arc::new(MetadataMachine::new());
-        let single_voter = options.voters.len() == 1;
+        let single_voter = options.voters == [options.node_id];
         let group = RaftGroup::open(GroupOptions {
             node_id: options.node_id,
-            voters: options.voters,
+            group: METADATA_GROUP,
+            is_single: single_voter,
+            founders: options.voters,
             log: options.store.group(METADATA_GROUP),
             machine: machine.clone(),
             transport: options.transport,

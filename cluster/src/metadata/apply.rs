@@ -4,7 +4,7 @@
 
 use super::command::{CommandResult, MetadataCommand};
 use super::image::MetadataImage;
-use super::{brokers, configs, producer_ids, topics};
+use super::{brokers, configs, producer_ids, reassignments, topics};
 
 /// What changed, for those who open and close replicas.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,6 +43,7 @@ fn apply_to(
     match command {
         MetadataCommand::InitCluster { cluster_id } => brokers::init_cluster(image, cluster_id),
         MetadataCommand::RegisterBroker { broker } => brokers::register(image, broker),
+        MetadataCommand::UnregisterBroker { broker } => brokers::unregister(image, *broker),
         MetadataCommand::CreateTopic { name, id, assignment, configs } => {
             let new = topics::NewTopic { name, id: *id, assignment, configs };
             topics::create(image, delta, &new)
@@ -51,11 +52,20 @@ fn apply_to(
         MetadataCommand::CreatePartitions { topic, added } => {
             topics::add_partitions(image, delta, *topic, added)
         }
+        MetadataCommand::AlterPartitionReassignment { topic, partition, target } => {
+            reassignments::alter(image, delta, *topic, *partition, target.as_deref())
+        }
+        MetadataCommand::CompletePartitionReassignment { topic, partition, altered_at } => {
+            reassignments::complete(image, delta, *topic, *partition, *altered_at)
+        }
         MetadataCommand::SetTopicConfigs { topic, configs } => {
             configs::set_topic(image, delta, *topic, configs)
         }
         MetadataCommand::SetBrokerConfigs { broker, configs } => {
             configs::set_broker(image, delta, *broker, configs)
+        }
+        MetadataCommand::SetGroupConfigs { group, configs } => {
+            configs::set_group(image, group, configs)
         }
         MetadataCommand::AllocateProducerIds { broker, count } => {
             producer_ids::allocate(image, *broker, *count)

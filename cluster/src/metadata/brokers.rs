@@ -4,8 +4,11 @@
 
 use std::sync::Arc;
 
+use protocol::types::BrokerId;
+
 use super::command::{CommandOutcome, CommandResult};
 use super::image::{BrokerImage, MetadataImage};
+use crate::ClusterError;
 
 /// The first id stays: a second node that starts with another one joins what is there.
 pub(super) fn init_cluster(image: &mut MetadataImage, cluster_id: &str) -> CommandResult {
@@ -19,5 +22,14 @@ pub(super) fn register(image: &mut MetadataImage, broker: &BrokerImage) -> Comma
     if image.brokers.get(&broker.id) != Some(broker) {
         Arc::make_mut(&mut image.brokers).insert(broker.id, broker.clone());
     }
+    Ok(CommandOutcome::Done)
+}
+
+/// Its replicas stay what they are: who wants them elsewhere reassigns them.
+pub(super) fn unregister(image: &mut MetadataImage, broker: BrokerId) -> CommandResult {
+    if !image.brokers.contains_key(&broker) {
+        return Err(ClusterError::UnknownBroker(broker.0));
+    }
+    Arc::make_mut(&mut image.brokers).remove(&broker);
     Ok(CommandOutcome::Done)
 }

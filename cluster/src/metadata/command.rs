@@ -23,6 +23,11 @@ pub enum MetadataCommand {
         /// The broker.
         broker: BrokerImage,
     },
+    /// Forgets a broker; it is known again when it registers again.
+    UnregisterBroker {
+        /// Which.
+        broker: BrokerId,
+    },
     /// Makes a topic with all its partitions.
     CreateTopic {
         /// Its name.
@@ -46,6 +51,24 @@ pub enum MetadataCommand {
         /// Replicas of the partitions to add.
         added: Vec<Vec<BrokerId>>,
     },
+    /// Has a partition kept by other brokers.
+    AlterPartitionReassignment {
+        /// The topic.
+        topic: TopicId,
+        /// Its partition.
+        partition: PartitionId,
+        /// The brokers, the preferred leader first; `None` cancels what is under way.
+        target: Option<Vec<BrokerId>>,
+    },
+    /// Says that a reassignment has led to where it was to lead.
+    CompletePartitionReassignment {
+        /// The topic.
+        topic: TopicId,
+        /// Its partition.
+        partition: PartitionId,
+        /// Which reassignment: as [`PartitionImage::altered_at`](super::PartitionImage) says.
+        altered_at: u64,
+    },
     /// Replaces a topic's own configs (the caller merged them).
     SetTopicConfigs {
         /// Which.
@@ -57,6 +80,13 @@ pub enum MetadataCommand {
     SetBrokerConfigs {
         /// Which.
         broker: Option<BrokerId>,
+        /// All of them.
+        configs: BTreeMap<String, String>,
+    },
+    /// Replaces a group's own configs (the caller merged them); none of them unsets the group.
+    SetGroupConfigs {
+        /// Its name.
+        group: String,
         /// All of them.
         configs: BTreeMap<String, String>,
     },

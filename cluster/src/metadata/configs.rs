@@ -1,5 +1,5 @@
-//! Configs of topics and brokers, as the log keeps them: keys and values were checked by whoever
-//! proposed them, because what a key means is the broker's business.
+//! Configs of topics, brokers and groups, as the log keeps them: keys and values were checked by
+//! whoever proposed them, because what a key means is the broker's business.
 //!
 //! Pure: no I/O, no clock, no randomness.
 
@@ -54,5 +54,20 @@ pub(super) fn set_broker(
         all.insert(broker, configs.clone());
     }
     delta.topics_changed = image.topics.keys().cloned().collect();
+    Ok(CommandOutcome::Done)
+}
+
+/// A group need not exist: who makes it later finds it configured.
+pub(super) fn set_group(
+    image: &mut MetadataImage,
+    group: &str,
+    configs: &BTreeMap<String, String>,
+) -> CommandResult {
+    let all = Arc::make_mut(&mut image.group_configs);
+    if configs.is_empty() {
+        all.remove(group);
+    } else {
+        all.insert(group.to_owned(), configs.clone());
+    }
     Ok(CommandOutcome::Done)
 }

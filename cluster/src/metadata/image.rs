@@ -33,6 +33,9 @@ pub struct MetadataImage {
     /// Dynamic broker configs: key `None` is the cluster-wide default.
     #[serde(with = "broker_configs")]
     pub broker_configs: Arc<BTreeMap<Option<BrokerId>, BTreeMap<String, String>>>,
+    /// What was set on groups, by their names; none that is empty.
+    #[serde(default)]
+    pub group_configs: Arc<BTreeMap<String, BTreeMap<String, String>>>,
     /// Next number for a partition's Raft group; never reused. Starts at 1 (0 is this log).
     pub next_group_id: u64,
     /// First producer id not yet handed out to any broker.
@@ -48,6 +51,7 @@ impl Default for MetadataImage {
             topics: Arc::default(),
             topic_names: Arc::default(),
             broker_configs: Arc::default(),
+            group_configs: Arc::default(),
             next_group_id: METADATA_GROUP + 1,
             next_producer_id: 0,
         }
@@ -63,6 +67,9 @@ pub struct BrokerImage {
     pub rack: Option<String>,
     /// Advertised, per listener name.
     pub endpoints: Vec<EndpointImage>,
+    /// Where the other brokers reach it, as `host:port`; `None` = where their configuration says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_address: Option<String>,
 }
 
 /// Where clients reach a broker by one of its listeners.
@@ -92,7 +99,7 @@ pub struct TopicImage {
 }
 
 /// A partition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartitionImage {
     /// Its number within the topic.
     pub id: PartitionId,
@@ -100,6 +107,56 @@ pub struct PartitionImage {
     pub group: u64,
     /// Who keeps it; the first one is the preferred leader.
     pub replicas: Vec<BrokerId>,
+    /// Of these, who is being added by a reassignment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adding: Vec<BrokerId>,
+    /// Of these, who leaves when the reassignment is complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removing: Vec<BrokerId>,
+    /// Of which version the image was when it was reassigned last, so that the end of one
+    /// reassignment is not taken for the end of another.
+    #[serde(default)]
+    pub altered_at: u64,
+    /// Who has formed the Raft group, where these are not `replicas`: whoever was added since has
+    /// nothing to form.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub founders: Vec<BrokerId>,
+    /// Under which number a replica that was added keeps its log, which is a number of its own: a
+    /// broker's store uses none twice, and a replica may come back to where it was removed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub log_ids: BTreeMap<BrokerId, u64>,
+}
+
+impl PartitionImage {
+    /// Under which number a broker keeps the partition's log.
+    #[must_use]
+    pub fn log_id(&self, broker: BrokerId) -> u64 {
+        self.log_ids.get(&broker).copied().unwrap_or(self.group)
+    }
+
+    /// Who forms the Raft group.
+    #[must_use]
+    pub fn founders(&self) -> &[BrokerId] {
+        if self.founders.is_empty() { &self.replicas } else { &self.founders }
+    }
+
+    /// Who has kept it before the reassignment that is under way, if one is.
+    #[must_use]
+    pub fn settled_replicas(&self) -> Vec<BrokerId> {
+        self.replicas.iter().copied().filter(|id| !self.adding.contains(id)).collect()
+    }
+
+    /// Who keeps it when no reassignment is under way any more.
+    #[must_use]
+    pub fn target_replicas(&self) -> Vec<BrokerId> {
+        self.replicas.iter().copied().filter(|id| !self.removing.contains(id)).collect()
+    }
+
+    /// Whether it is being reassigned.
+    #[must_use]
+    pub fn is_reassigning(&self) -> bool {
+        !self.adding.is_empty() || !self.removing.is_empty()
+    }
 }
 
 impl MetadataImage {
@@ -120,6 +177,14 @@ impl MetadataImage {
     pub fn groups(&self) -> BTreeSet<u64> {
         let topics = self.topics.values();
         topics.flat_map(|topic| topic.partitions.iter().map(|partition| partition.group)).collect()
+    }
+
+    /// The numbers of the logs that a broker keeps.
+    #[must_use]
+    pub fn log_ids(&self, broker: BrokerId) -> BTreeSet<u64> {
+        let partitions = self.topics.values().flat_map(|topic| &topic.partitions);
+        let here = partitions.filter(|partition| partition.replicas.contains(&broker));
+        here.map(|partition| partition.log_id(broker)).collect()
     }
 
     /// How many partitions all topics have together.

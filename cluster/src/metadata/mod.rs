@@ -6,6 +6,7 @@ pub mod command;
 mod configs;
 pub mod image;
 mod producer_ids;
+mod reassignments;
 #[cfg(test)]
 mod tests;
 pub mod topic_name;

@@ -19,6 +19,7 @@ fn broker(id: i32) -> BrokerImage {
             port: 9092,
             security_protocol: "PLAINTEXT".into(),
         }],
+        peer_address: None,
     }
 }
 
@@ -208,6 +209,18 @@ fn configs_are_replaced_whole() {
             configs: set(&[("log.retention.ms", "5")]),
         },
     ]);
+    let group = |configs| MetadataCommand::SetGroupConfigs { group: "g".to_owned(), configs };
+    let configured = applied(&[
+        group(set(&[
+            ("consumer.session.timeout.ms", "1"),
+            ("consumer.heartbeat.interval.ms", "2"),
+        ])),
+        group(set(&[("consumer.session.timeout.ms", "3")])),
+    ]);
+    let expected = set(&[("consumer.session.timeout.ms", "3")]);
+    assert_eq!(configured.group_configs.get("g"), Some(&expected));
+    let unset = applied(&[group(expected), group(BTreeMap::new())]);
+    assert!(unset.group_configs.is_empty());
     assert_eq!(image.topic("a").map(|t| t.configs.clone()), Some(set(&[("retention.ms", "3")])));
     assert_eq!(image.dynamic_broker_config(BrokerId(1), "log.retention.ms"), Some("5"));
     assert_eq!(image.dynamic_broker_config(BrokerId(2), "log.retention.ms"), Some("4"));

@@ -139,6 +139,7 @@ fn extend(
             id: PartitionId((known + index) as i32),
             group,
             replicas: replicas.clone(),
+            ..PartitionImage::default()
         });
         delta.added_groups.push(group);
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use openraft::alias::InstantOf;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
 use openraft::raft::{ClientWriteResult, TransferLeaderRequest};
-use openraft::{Config, Raft};
+use openraft::{ChangeMembers, Config, Raft};
 use protocol::types::BrokerId;
 use storage::StorageError;
-use storage::log_store::GroupLog;
+use storage::log_store::{GroupId, GroupLog};
 
 use super::codec;
 use super::command::{Applied, GroupCommand, ProposeError};
@@ -20,6 +21,8 @@ use super::machine::Machine;
 use super::network::NetworkFactory;
 use super::state_machine::StateMachine;
 use super::type_config::{Callback, TypeConfig, log_id};
+use crate::controller::reassignment::Members;
+use crate::limits::CLOSE_ENTRIES;
 use crate::transport::{PeerError, PeerMessage, PeerTransport};
 
 /// Proposals and messages that may wait for a group; its proposer keeps one waiting at most.
@@ -59,8 +62,13 @@ pub(crate) enum SnapshotPolicy {
 /// What a group is opened with.
 pub(crate) struct GroupOptions {
     pub(crate) node_id: u64,
-    /// The voters of a group that is formed now, the preferred leader first.
-    pub(crate) voters: Vec<u64>,
+    /// As the other nodes know it.
+    pub(crate) group: GroupId,
+    /// This node is the only member, and will be as long as the instance is open.
+    pub(crate) is_single: bool,
+    /// The voters of a group that is formed now, the preferred leader first. A node that is not
+    /// among them waits for a leader to add it.
+    pub(crate) founders: Vec<u64>,
     pub(crate) log: GroupLog,
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) transport: Arc<dyn PeerTransport>,
@@ -78,6 +86,51 @@ pub(crate) struct LeaderState {
     pub(crate) leader: Option<u64>,
 }
 
+/// How far the replicas of a group are, as its leader knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The last entry of the leader's log.
+    pub(crate) last: Option<u64>,
+    /// The other voters and learners.
+    pub(crate) peers: Vec<PeerProgress>,
+}
+
+impl Progress {
+    /// Whether a replica lacks next to nothing.
+    pub(crate) fn is_close(&self, node_id: u64) -> bool {
+        let matched = self.peers.iter().find(|peer| peer.node_id == node_id).map(|p| p.matched);
+        matched.flatten().is_some_and(|matched| matched + CLOSE_ENTRIES >= self.last.unwrap_or(0))
+    }
+}
+
+/// How far one other replica is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PeerProgress {
+    pub(crate) node_id: u64,
+    /// The last entry that it is known to have.
+    pub(crate) matched: Option<u64>,
+    /// How long ago what it has answered last was sent to it.
+    pub(crate) acked_ago: Option<Duration>,
+}
+
+/// Time since a moment, by the runtime that the groups run on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    started_at: InstantOf<TypeConfig>,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Clock {
+        use openraft::type_config::TypeConfigExt as _;
+        Clock { started_at: TypeConfig::now() }
+    }
+
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        use openraft::Instant as _;
+        u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
 type Instance = Raft<TypeConfig, StateMachine>;
 
 /// A group's Raft instance.
@@ -92,7 +145,7 @@ impl RaftGroup {
     /// Opens the instance. A new group is formed, a single voter elects itself at once; leadership
     /// is told through the machine.
     pub(crate) async fn open(options: GroupOptions) -> Result<RaftGroup, StorageError> {
-        let single_voter = options.voters.len() == 1;
+        let single_voter = options.is_single;
         let config = Arc::new(config(&options, single_voter));
         let last = options.log.log_state().last;
         let committed = if single_voter { last.map(log_id) } else { None };
@@ -100,9 +153,10 @@ impl RaftGroup {
             LogStorage::new(options.log.clone(), options.durability, options.resume, committed);
         let machine =
             StateMachine::open(options.log.clone(), options.machine, single_voter).await?;
+        let votes_alone = machine.votes_alone(options.node_id);
         let network = NetworkFactory {
             node_id: options.node_id,
-            group: options.log.id(),
+            group: options.group,
             transport: options.transport,
         };
         let raft = Raft::new(options.node_id, config, network, storage.clone(), machine).await;
@@ -110,8 +164,8 @@ impl RaftGroup {
         let raft: Instance = raft.map_err(|e| stopped(e.to_string()))?;
         let group = RaftGroup { raft, storage: storage.clone(), node_id: options.node_id };
         if last.is_none() {
-            group.form(&options.voters, options.timing).await;
-        } else if single_voter && !group.is_leader() {
+            group.form(&options.founders, options.timing).await;
+        } else if (single_voter || votes_alone) && !group.is_leader() {
             group.elect().await;
         }
         if single_voter {
@@ -135,6 +189,9 @@ impl RaftGroup {
     /// Forms a new group. The preferred leader does it at once; the others only if it does not
     /// come: forming is the same entry on every replica, so it may happen on several.
     async fn form(&self, voters: &[u64], timing: Timing) {
+        if !voters.contains(&self.node_id) {
+            return;
+        }
         let members: BTreeMap<u64, ()> = voters.iter().map(|id| (*id, ())).collect();
         if voters.first() == Some(&self.node_id) {
             initialize(&self.raft, members).await;
@@ -173,10 +230,10 @@ impl RaftGroup {
         self.raft.trigger().transfer_leader(to).await.ok();
     }
 
-    /// Ends when this node does not lead, or the instance has stopped.
-    pub(crate) async fn wait_until_not_leader(&self) {
+    /// Ends when another node is known to lead, or the instance has stopped.
+    pub(crate) async fn wait_for_other_leader(&self) {
         let mut metrics = self.raft.server_metrics();
-        while metrics.borrow_watched().state.is_leader() {
+        while metrics.borrow_watched().current_leader.is_none_or(|id| id == self.node_id) {
             if metrics.changed().await.is_err() {
                 return;
             }
@@ -233,6 +290,86 @@ impl RaftGroup {
             .iter()
             .filter(|(_, at)| at.as_ref().is_some_and(|at| at.into_inner().elapsed() <= window));
         recent.map(|(id, _)| *id).chain([self.node_id]).collect()
+    }
+
+    /// The last entry that this node knows to be committed.
+    pub(crate) fn committed(&self) -> Option<u64> {
+        let metrics = self.raft.data_metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.local_committed.map(|id| id.index)
+    }
+
+    /// The members, as this node has them.
+    pub(crate) fn members(&self) -> Members {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        let members = metrics.membership_config.membership();
+        Members {
+            voters: members.get_joint_config().clone(),
+            learners: members.learner_ids().collect(),
+            is_committed: metrics.membership_config.log_id()
+                == metrics.committed_membership_config.log_id(),
+        }
+    }
+
+    /// Has a node follow without a vote; `false` where this one cannot do that now.
+    pub(crate) async fn add_learner(&self, node_id: u64) -> bool {
+        self.told("a learner was not added", self.raft.add_learner(node_id, (), false).await)
+    }
+
+    /// Changes the voters, in two steps where more than one of them changes; who did vote and does
+    /// not any more is no member any more.
+    pub(crate) async fn change_voters(&self, voters: BTreeSet<u64>) -> bool {
+        self.told("voters were not changed", self.raft.change_membership(voters, false).await)
+    }
+
+    pub(crate) async fn remove_learners(&self, node_ids: BTreeSet<u64>) -> bool {
+        let change = ChangeMembers::RemoveNodes(node_ids);
+        self.told("learners were not removed", self.raft.change_membership(change, false).await)
+    }
+
+    fn told<T, E: std::fmt::Display>(&self, what: &str, result: Result<T, E>) -> bool {
+        if let Err(error) = &result {
+            // Leadership was lost, or a change is under way: it is tried again.
+            tracing::debug!(node = self.node_id, %error, "{what}");
+        }
+        result.is_ok()
+    }
+
+    /// How far the others are; `None` when this node does not lead.
+    pub(crate) fn progress(&self) -> Option<Progress> {
+        use openraft::Instant as _;
+        let metrics = self.raft.data_metrics();
+        let metrics = metrics.borrow_watched();
+        let (replication, heartbeat) = (metrics.replication.as_ref()?, metrics.heartbeat.as_ref()?);
+        let acked_ago = |id: &u64| {
+            let at = heartbeat.get(id)?.as_ref()?;
+            Some(at.into_inner().elapsed())
+        };
+        let others = replication.iter().filter(|(id, _)| **id != self.node_id);
+        let peers = others.map(|(id, matched)| PeerProgress {
+            node_id: *id,
+            matched: matched.as_ref().map(|id| id.index),
+            acked_ago: acked_ago(id),
+        });
+        Some(Progress { last: metrics.last_log.map(|id| id.index), peers: peers.collect() })
+    }
+
+    /// Waits until so many of `nodes`, this one included, have an entry on their disks; ends as
+    /// well when this node no longer leads.
+    pub(crate) async fn wait_until_held(&self, index: u64, count: usize, nodes: &[u64]) {
+        let mut metrics = self.raft.data_metrics();
+        loop {
+            let Some(progress) = self.progress() else { return };
+            let holds =
+                |peer: &&PeerProgress| nodes.contains(&peer.node_id) && peer.matched >= Some(index);
+            if progress.peers.iter().filter(holds).count() + 1 >= count {
+                return;
+            }
+            if metrics.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Hands a proposal to the instance and returns at once; `done` is called when it is applied,

@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 
 use super::command::{AppendObserver, GroupCommand};
 use super::membership::MembershipRecord;
+use super::snapshot::save_latest_membership;
 use super::type_config::{
     LogId, RaftEntry, RaftVote, TypeConfig, entry_id, log_id, raft_vote, stored_vote,
 };
@@ -250,8 +251,20 @@ impl RaftLogStorage<TypeConfig> for LogStorage {
         let mut first_offset = self.log.offsets().log_end_offset;
         let mut observers: Vec<Arc<dyn AppendObserver>> = Vec::new();
         let mut to_append = Vec::new();
+        // A crash between the two must not leave a node that takes itself for the only one and is
+        // not: such a change is noted behind its entry, every other one before.
+        let mut now_of_one: Option<MembershipRecord> = None;
         for entry in entries {
             let id = entry_id(&entry.log_id);
+            if let EntryPayload::Membership(membership) = &entry.payload {
+                let record = MembershipRecord::from_raft(membership);
+                if record.is_of_one() {
+                    now_of_one = Some(record);
+                } else {
+                    save_latest_membership(&self.log, &record).map_err(|e| self.fail(e))?;
+                    now_of_one = None;
+                }
+            }
             let (body, observer) = stored_body(entry.payload)?;
             if let Some(observer) = observer {
                 observer.on_placed(first_offset);
@@ -277,6 +290,9 @@ impl RaftLogStorage<TypeConfig> for LogStorage {
         self.log
             .append(to_append, self.durability.get(), written, durable)
             .map_err(|error| self.fail(error))?;
+        if let Some(record) = now_of_one {
+            save_latest_membership(&self.log, &record).map_err(|error| self.fail(error))?;
+        }
         for observer in observers {
             observer.on_appended();
         }

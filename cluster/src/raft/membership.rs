@@ -49,6 +49,16 @@ impl MembershipRecord {
         }
     }
 
+    /// Whether there is one voter.
+    pub(super) fn is_of_one(&self) -> bool {
+        self.configs.iter().flatten().collect::<BTreeSet<_>>().len() == 1
+    }
+
+    /// Whether a node is the only voter.
+    pub(super) fn votes_alone(&self, node_id: u64) -> bool {
+        self.configs.iter().flatten().all(|id| *id == node_id)
+    }
+
     pub(super) fn to_raft(&self) -> Membership {
         Membership::new_with_defaults(self.configs.clone(), self.nodes.iter().copied())
     }

@@ -19,10 +19,11 @@ mod suite_tests;
 
 pub(crate) use command::{AppendObserver, Applied, GroupCommand, ProposeError};
 pub(crate) use group::{
-    GroupOptions, LeaderState, RaftGroup, SnapshotPolicy, Timing, broker_id, spawn,
+    Clock, GroupOptions, LeaderState, PeerProgress, Progress, RaftGroup, SnapshotPolicy, Timing,
+    broker_id, spawn,
 };
 pub(crate) use log_storage::{DurabilityCell, wait, waiter};
 pub(crate) use machine::Machine;
-pub(crate) use snapshot::purge_dormant;
+pub(crate) use snapshot::{purge_dormant, votes_alone};
 #[cfg(feature = "sim")]
 pub(crate) use type_config::scope;

@@ -14,11 +14,12 @@ use storage::StorageError;
 use storage::log_store::GroupLog;
 
 use super::log_storage::{wait, waiter};
-use super::membership::{IdRecord, StoredMembershipRecord};
+use super::membership::{IdRecord, MembershipRecord, StoredMembershipRecord};
 use super::type_config::{LogId, StoredMembership, TypeConfig, entry_id, log_id};
 
 const SNAPSHOT_KEY: &[u8] = b"snapshot";
 const MEMBERSHIPS_KEY: &[u8] = b"memberships";
+const LATEST_MEMBERSHIP_KEY: &[u8] = b"latest membership";
 
 type Saved = tokio::sync::oneshot::Receiver<Result<(), StorageError>>;
 
@@ -150,6 +151,33 @@ pub(super) fn save_memberships(
     let records: Vec<_> = memberships.iter().map(StoredMembershipRecord::from_raft).collect();
     let records = serde_json::to_vec(&records).map_err(corrupt)?;
     log.put_state(MEMBERSHIPS_KEY, records.into(), Box::new(|_| ()))
+}
+
+/// Remembers the members that an entry sets: whoever opens the log later must not take itself for
+/// the only one where it is not.
+pub(super) fn save_latest_membership(
+    log: &GroupLog,
+    membership: &MembershipRecord,
+) -> Result<(), StorageError> {
+    let record = serde_json::to_vec(membership).map_err(corrupt)?;
+    log.put_state(LATEST_MEMBERSHIP_KEY, record.into(), Box::new(|_| ()))
+}
+
+/// Whether a node is the only voter of a group by its log, or the log is empty.
+pub(crate) fn votes_alone(log: &GroupLog, node_id: u64) -> bool {
+    if log.log_state().last.is_none() {
+        return true;
+    }
+    let latest = || -> Result<bool, StorageError> {
+        if let Some(record) = log.get_state(LATEST_MEMBERSHIP_KEY)? {
+            let record: MembershipRecord = serde_json::from_slice(&record).map_err(corrupt)?;
+            return Ok(record.votes_alone(node_id));
+        }
+        let memberships = load_memberships(log)?;
+        Ok(memberships.last().is_none_or(|last| last.voter_ids().eq([node_id])))
+    };
+    // What cannot be read is found out by the group's own means.
+    latest().unwrap_or(false)
 }
 
 pub(super) fn load_memberships(log: &GroupLog) -> Result<Vec<StoredMembership>, StorageError> {

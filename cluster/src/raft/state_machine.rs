@@ -78,6 +78,11 @@ impl StateMachine {
         Ok(this)
     }
 
+    /// Whether a node is the only voter, as far as is applied.
+    pub(super) fn votes_alone(&self, node_id: u64) -> bool {
+        self.membership().voter_ids().eq([node_id])
+    }
+
     pub(super) fn membership(&self) -> StoredMembership {
         self.state.lock().memberships.last().cloned().unwrap_or_default()
     }

@@ -1,14 +1,18 @@
 //! `Replica`: what the broker sees of a partition: append, read, offsets, leadership.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use protocol::record_batch::RecordBatch;
 use protocol::types::{BrokerId, LeaderEpoch, Offset, PartitionId, Timestamp, TopicId};
 use storage::StorageError;
-use storage::log_store::{Completion, GroupLog, NextRecord, ReadLimit, Records, TimestampOffset};
+use storage::log_store::{
+    Completion, GroupId, GroupLog, NextRecord, ReadLimit, Records, TimestampOffset,
+};
 use tokio::sync::Notify;
 
+use super::in_sync::InSync;
 use super::lifecycle::Environment;
 use super::maintenance::Maintenance;
 use super::proposer::{Phase, ProposerState};
@@ -16,8 +20,10 @@ pub use super::published::OffsetsWatch;
 use super::published::{Published, View};
 pub use super::ticket::AppendTicket;
 use super::ticket::Ticket;
+use crate::controller::view::LeaderRow;
+use crate::metadata::PartitionImage;
 use crate::raft::{Applied, RaftGroup};
-use crate::raft::{DurabilityCell, GroupCommand, ProposeError, wait, waiter};
+use crate::raft::{DurabilityCell, GroupCommand, ProposeError, votes_alone, wait, waiter};
 use crate::{AppendError, ReadError, ReplicaSettings};
 
 /// The partition's offsets, read together (never torn).
@@ -100,8 +106,15 @@ pub struct Replica {
 pub(super) struct Shared {
     pub(super) id: ReplicaId,
     pub(super) log: GroupLog,
-    /// Its replicas in order of preference.
-    pub(super) voters: Vec<BrokerId>,
+    /// The partition's Raft group; the log's number may be another one.
+    pub(super) group_id: GroupId,
+    /// Its replicas, as the metadata has them.
+    pub(super) partition: Mutex<Arc<PartitionImage>>,
+    /// Whether this broker is the only one, and has been since it opened the partition.
+    pub(super) is_single: AtomicBool,
+    /// Whether a task keeps the instance of a replicated partition open.
+    pub(super) is_kept_open: AtomicBool,
+    pub(super) in_sync: Mutex<InSync>,
     pub(super) environment: Arc<Environment>,
     pub(super) durability: Arc<DurabilityCell>,
     pub(super) settings: Mutex<ReplicaSettings>,
@@ -116,7 +129,7 @@ impl std::fmt::Debug for Replica {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Replica")
             .field("id", &self.shared.id)
-            .field("group", &self.shared.log.id())
+            .field("group", &self.shared.group_id)
             .finish_non_exhaustive()
     }
 }
@@ -125,12 +138,14 @@ impl Replica {
     /// A replica as the index knows it. With a single voter it is dormant; with more it is opened.
     pub(crate) fn new(
         id: ReplicaId,
-        log: GroupLog,
-        voters: Vec<BrokerId>,
+        partition: PartitionImage,
         settings: ReplicaSettings,
         environment: Arc<Environment>,
     ) -> Replica {
-        let single_voter = voters.len() == 1;
+        let log = environment.store.group(GroupId(partition.log_id(environment.broker_id)));
+        // The metadata here may be old, so the log is asked as well.
+        let single_voter = partition.replicas.len() == 1
+            && (environment.is_alone || votes_alone(&log, environment.node_id()));
         let stored_term = log.log_state().vote.map_or(0, |vote| vote.term);
         // A process never goes on in a term of an earlier one: the next election gives this one.
         let epoch = leader_epoch(if single_voter { stored_term + 1 } else { stored_term });
@@ -148,7 +163,11 @@ impl Replica {
         };
         let shared = Arc::new(Shared {
             id,
-            voters,
+            group_id: GroupId(partition.group),
+            partition: Mutex::new(Arc::new(partition)),
+            is_single: AtomicBool::new(single_voter),
+            is_kept_open: AtomicBool::new(false),
+            in_sync: Mutex::default(),
             durability: Arc::new(DurabilityCell::new(settings.durability)),
             settings: Mutex::new(settings),
             published: Published::new(view),
@@ -166,11 +185,34 @@ impl Replica {
     }
 
     /// Queues a validated batch (CRC checked, no control batch). Synchronous: calls in order
-    /// append in order. Opens the Raft instance of a dormant partition behind the scenes.
+    /// append in order. Opens the Raft instance of a dormant partition behind the scenes. Refused
+    /// where fewer replicas follow closely than `min.insync.replicas` asks for.
     pub fn append(&self, batch: RecordBatch) -> AppendTicket {
+        self.append_if(batch, true)
+    }
+
+    /// The same for who is content with the leader (acks 0 and 1), however many replicas follow.
+    pub fn append_to_leader(&self, batch: RecordBatch) -> AppendTicket {
+        self.append_if(batch, false)
+    }
+
+    fn append_if(&self, batch: RecordBatch, needs_followers: bool) -> AppendTicket {
         let ticket = Arc::new(Ticket::default());
-        self.shared.append(batch, &ticket);
+        self.shared.append(batch, &ticket, needs_followers);
         AppendTicket { ticket }
+    }
+
+    /// Once a batch is committed: waits until as many replicas hold it as `min.insync.replicas`
+    /// asks for, where that is more than the majority which has committed it. `false` when too few
+    /// follow closely by now (Kafka: NOT_ENOUGH_REPLICAS_AFTER_APPEND).
+    pub async fn is_held_by_enough(&self, base_offset: Offset) -> bool {
+        self.shared.is_held_by_enough(base_offset).await
+    }
+
+    /// Hands leadership over to another replica that follows closely; `false` where that did not
+    /// happen.
+    pub(crate) async fn hand_over_to(&self, to: BrokerId) -> bool {
+        self.shared.hand_over_to(to).await
     }
 
     /// The offsets, together.
@@ -195,11 +237,11 @@ impl Replica {
     pub fn leadership(&self) -> Leadership {
         let view = self.shared.published.get();
         let shared = &self.shared;
-        let in_sync_replicas = if shared.is_single_voter() || !shared.is_leader() {
-            shared.voters.clone()
-        } else {
-            let in_sync = shared.in_sync();
-            shared.voters.iter().copied().filter(|id| in_sync.contains(id)).collect()
+        let in_sync_replicas = match shared.open_group() {
+            Some(group) if !shared.is_single_voter() && shared.is_leader() => {
+                shared.in_sync(&group)
+            }
+            _ => shared.partition().replicas.clone(),
         };
         Leadership { leader: view.leader, leader_epoch: view.leader_epoch, in_sync_replicas }
     }
@@ -293,9 +335,31 @@ impl Replica {
         self.shared.log.size_bytes()
     }
 
-    /// Its replicas in order of preference.
-    pub(crate) fn voters(&self) -> &[BrokerId] {
-        &self.shared.voters
+    /// Its replicas, as the metadata has them.
+    pub(crate) fn partition(&self) -> Arc<PartitionImage> {
+        self.shared.partition()
+    }
+
+    pub(crate) fn topic_partition(&self) -> (TopicId, PartitionId) {
+        (self.shared.id.topic, self.shared.id.partition)
+    }
+
+    /// Under which number the store has its log.
+    pub(crate) fn log_id(&self) -> GroupId {
+        self.shared.log.id()
+    }
+
+    /// The metadata has changed: other replicas, or their order.
+    pub(crate) fn set_partition(&self, partition: &PartitionImage) {
+        self.shared.set_partition(partition);
+    }
+
+    /// What this broker reports of the partition, if it leads it.
+    pub(crate) fn leader_row(&self) -> Option<LeaderRow> {
+        let Leadership { leader, leader_epoch, in_sync_replicas } = self.leadership();
+        let leader = leader.filter(|_| self.is_leader())?;
+        let group = self.shared.group_id.0;
+        Some(LeaderRow { group, leader, leader_epoch, in_sync_replicas, is_over: false })
     }
 
     /// The Raft instance, while it is open.
@@ -317,7 +381,11 @@ impl Replica {
 
 impl Shared {
     pub(super) fn is_single_voter(&self) -> bool {
-        self.voters.len() == 1
+        self.is_single.load(Ordering::Acquire)
+    }
+
+    pub(super) fn partition(&self) -> Arc<PartitionImage> {
+        self.partition.lock().clone()
     }
 
     pub(super) fn is_leader(&self) -> bool {

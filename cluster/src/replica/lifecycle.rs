@@ -4,7 +4,7 @@
 //! dormant partition is served from the index alone. With several it is open as long as the
 //! partition exists, and opened again should it stop.
 
-use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,8 +15,9 @@ use storage::log_store::LogStore;
 
 use super::handle::{LogStartObserver, Shared, leader_epoch};
 use super::proposer::{Phase, ProposerState};
-use crate::limits::{IDLE_ROUNDS, REOPEN_DELAY};
-use crate::metadata::CommandResult;
+use crate::controller::presence::Presence;
+use crate::limits::REOPEN_DELAY;
+use crate::metadata::{CommandResult, PartitionImage};
 use crate::raft::{
     GroupOptions, LeaderState, Machine, RaftGroup, SnapshotPolicy, Timing, broker_id, spawn,
 };
@@ -29,6 +30,12 @@ pub(crate) struct Environment {
     pub(crate) store: LogStore,
     pub(crate) transport: Arc<dyn PeerTransport>,
     pub(crate) timing: Timing,
+    /// Who is there, and what they lead.
+    pub(crate) presence: Arc<Presence>,
+    /// There are no other brokers.
+    pub(crate) is_alone: bool,
+    /// `replica.lag.time.max.ms`
+    pub(crate) replica_lag_max: Duration,
     /// Rounds of maintenance without an append after which a partition goes dormant.
     pub(crate) idle_rounds: u32,
     /// Told of every log start that moves, once someone listens.
@@ -36,22 +43,6 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn new(
-        broker_id: BrokerId,
-        store: LogStore,
-        transport: Arc<dyn PeerTransport>,
-        timing: Timing,
-    ) -> Self {
-        Environment {
-            broker_id,
-            store,
-            transport,
-            timing,
-            idle_rounds: IDLE_ROUNDS,
-            log_start_observer: OnceLock::new(),
-        }
-    }
-
     pub(crate) fn node_id(&self) -> u64 {
         node_id(self.broker_id)
     }
@@ -85,7 +76,9 @@ impl Shared {
         let resume = self.proposer.lock().resume;
         RaftGroup::open(GroupOptions {
             node_id: self.environment.node_id(),
-            voters: self.voters.iter().copied().map(node_id).collect(),
+            group: self.group_id,
+            is_single: self.is_single_voter(),
+            founders: self.partition().founders().iter().copied().map(node_id).collect(),
             log: self.log.clone(),
             machine: self.clone(),
             transport: self.environment.transport.clone(),
@@ -117,8 +110,54 @@ impl Shared {
         }
     }
 
+    /// Takes up a change of the replicas. Who was the only one opens the partition anew when others
+    /// are added, and keeps it open from then on, also when it is the only one again.
+    pub(super) fn set_partition(self: &Arc<Self>, partition: &PartitionImage) {
+        {
+            let mut known = self.partition.lock();
+            if **known == *partition {
+                return;
+            }
+            *known = Arc::new(partition.clone());
+        }
+        if partition.replicas.len() == 1 || !self.is_single.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let shared = self.clone();
+        spawn(async move {
+            shared.close_single().await;
+            shared.run_replicated().await;
+        });
+    }
+
+    /// Closes the instance of who was the only voter; what is in flight is refused, and tried again
+    /// by whoever has sent it.
+    async fn close_single(&self) {
+        let _changing = self.changing.lock().await;
+        let (group, waiting) = {
+            let mut state = self.proposer.lock();
+            if matches!(state.phase, Phase::Gone) {
+                return;
+            }
+            let group = match std::mem::replace(&mut state.phase, Phase::Opening) {
+                Phase::Open(group) => Some(group),
+                _ => None,
+            };
+            (group, state.take_waiting())
+        };
+        for ticket in waiting {
+            ticket.failed(self.not_leader());
+        }
+        if let Some(group) = group {
+            group.close().await;
+        }
+    }
+
     /// Keeps a replicated partition's instance open and follows its leadership.
     async fn run_replicated(self: &Arc<Self>) {
+        if self.is_kept_open.swap(true, Ordering::AcqRel) {
+            return;
+        }
         loop {
             match self.open_and_install().await {
                 Ok(None) => return,
@@ -165,6 +204,7 @@ impl Shared {
             view.leader = leader_state.leader.and_then(broker_id);
             view.leader_epoch = leader_epoch(leader_state.term);
         });
+        self.environment.presence.on_leadership_changed();
         if !self.is_leader() {
             let waiting = self.proposer.lock().take_waiting();
             for ticket in waiting {
@@ -203,37 +243,6 @@ impl Shared {
         match &self.proposer.lock().phase {
             Phase::Open(group) => Some(group.clone()),
             _ => None,
-        }
-    }
-
-    /// The brokers that follow this leader closely.
-    pub(super) fn in_sync(&self) -> BTreeSet<BrokerId> {
-        let Some(group) = self.open_group() else { return BTreeSet::new() };
-        let ids = group.in_sync(self.environment.timing.election_max);
-        ids.into_iter().filter_map(broker_id).collect()
-    }
-
-    /// Whether fewer replicas follow than `min.insync.replicas` asks for. A topic with fewer
-    /// replicas than asked for is served by those it has.
-    pub(super) fn in_sync_too_few(&self, phase: &Phase) -> bool {
-        let wanted = self.settings.lock().min_insync_replicas.min(self.voters.len());
-        // A majority commits anyway.
-        wanted > self.voters.len() / 2 + 1
-            && self.answering(phase, self.environment.timing.election_max) < wanted
-    }
-
-    /// Whether nobody else can lead now: a majority has answered so lately that it grants no vote
-    /// yet. A leader that was cut off goes on for a while without knowing of its successor.
-    pub(super) fn leads_for_sure(&self, phase: &Phase) -> bool {
-        self.is_single_voter()
-            || self.answering(phase, self.environment.timing.election_min) > self.voters.len() / 2
-    }
-
-    /// How many voters have answered this leader within `window`, itself included.
-    fn answering(&self, phase: &Phase, window: Duration) -> usize {
-        match phase {
-            Phase::Open(group) => group.in_sync(window).len(),
-            _ => 0,
         }
     }
 
@@ -309,6 +318,7 @@ impl Machine for Shared {
                 view.leader_epoch = epoch;
             }
         });
+        self.environment.presence.on_leadership_changed();
     }
 
     fn advance_log_start(&self, offset: Offset) -> Result<Offset, StorageError> {

@@ -153,10 +153,19 @@ fn record_count(header: &BatchHeader) -> i64 {
 }
 
 impl Shared {
-    pub(super) fn append(self: &Arc<Self>, batch: RecordBatch, ticket: &Arc<Ticket>) {
+    pub(super) fn append(
+        self: &Arc<Self>,
+        batch: RecordBatch,
+        ticket: &Arc<Ticket>,
+        needs_followers: bool,
+    ) {
         let step = {
             let mut state = self.proposer.lock();
-            match self.admit(&mut state, batch, ticket) {
+            let admitted = match self.check_followers(&state.phase, needs_followers) {
+                Ok(()) => self.admit(&mut state, batch, ticket),
+                refused => refused,
+            };
+            match admitted {
                 Ok(()) => state.next_step(),
                 Err(error) => {
                     ticket.failed(error);
@@ -179,9 +188,6 @@ impl Shared {
         }
         if !self.is_leader() {
             return Err(self.not_leader());
-        }
-        if self.in_sync_too_few(&state.phase) {
-            return Err(AppendError::NotEnoughReplicas);
         }
         if state.queued_bytes > QUEUED_BYTES {
             return Err(AppendError::Busy);

@@ -11,6 +11,7 @@ use storage::log_store::GroupId;
 use super::handle::{LogStartObserver, Replica, ReplicaId};
 use super::lifecycle::Environment;
 use crate::cluster::ReplicaSettings;
+use crate::controller::view::LeaderRow;
 use crate::limits::MAINTENANCE_INTERVAL;
 use crate::metadata::apply::MetadataDelta;
 use crate::metadata::{MetadataImage, TopicImage};
@@ -51,6 +52,11 @@ impl Registry {
         replicas.by_partition.get(key).cloned()
     }
 
+    /// What this broker leads.
+    pub(crate) fn led(&self) -> Vec<LeaderRow> {
+        self.all().iter().filter_map(|replica| replica.leader_row()).collect()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Replica>> {
         self.replicas.read().by_partition.values().cloned().collect()
     }
@@ -61,7 +67,7 @@ impl Registry {
         for topic in image.topics.values() {
             self.ensure_topic(image, topic);
         }
-        let known = image.groups();
+        let known = image.log_ids(self.environment.broker_id);
         for group in self.environment.store.group_ids() {
             // A number that this image has not handed out is not for it to judge.
             if group.0 != 0 && group.0 < image.next_group_id && !known.contains(&group.0) {
@@ -98,25 +104,39 @@ impl Registry {
 
     /// Removes what the published image no longer has.
     pub(crate) fn remove(&self, groups: impl IntoIterator<Item = u64>) {
+        let groups: Vec<u64> = groups.into_iter().collect();
+        self.environment.presence.forget(&groups);
         groups.into_iter().for_each(|group| self.remove_replica(group));
     }
 
-    /// Makes the topic's replicas that are not there, and tells the others their settings.
+    /// Removes replicas that are other brokers' business by the published image.
+    pub(crate) fn remove_departed(&self, image: &MetadataImage, topics: &[String]) {
+        let own = self.environment.broker_id;
+        for topic in topics.iter().filter_map(|name| image.topic(name)) {
+            for partition in topic.partitions.iter().filter(|p| !p.replicas.contains(&own)) {
+                self.remove_replica(partition.group);
+            }
+        }
+    }
+
+    /// Makes the topic's replicas that are not there, and tells the others what has changed.
     fn ensure_topic(&self, image: &MetadataImage, topic: &TopicImage) {
         let settings = (self.settings)(image, topic);
-        for partition in &topic.partitions {
-            if !partition.replicas.contains(&self.environment.broker_id) {
-                continue;
+        let own = self.environment.broker_id;
+        for partition in topic.partitions.iter().filter(|p| p.replicas.contains(&own)) {
+            if let Some(replica) = self.get(topic.id, partition.id) {
+                if replica.log_id().0 == partition.log_id(own) {
+                    replica.set_settings(settings.clone());
+                    replica.set_partition(partition);
+                    continue;
+                }
+                // It was removed and came back between two images.
+                self.remove_replica(partition.group);
             }
             let key = (topic.id, partition.id);
-            if let Some(replica) = self.get(topic.id, partition.id) {
-                replica.set_settings(settings.clone());
-                continue;
-            }
             let replica = Arc::new(Replica::new(
                 ReplicaId { topic: topic.id, partition: partition.id },
-                self.environment.store.group(GroupId(partition.group)),
-                partition.replicas.clone(),
+                partition.clone(),
                 settings.clone(),
                 self.environment.clone(),
             ));
@@ -134,10 +154,11 @@ impl Registry {
         };
         let Some(replica) = replica else { return };
         let store = self.environment.store.clone();
+        tracing::debug!(group, "the replica is not this broker's any more");
         spawn(async move {
             // Its instance must not write any more once the group is gone.
             replica.remove().await;
-            remove_from(&store, GroupId(group));
+            remove_from(&store, replica.log_id());
         });
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use protocol::types::BrokerId;
 use storage::log_store::GroupId;
 use tokio::net::TcpStream;
@@ -19,7 +19,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
 use super::frame::{self, FrameType, PeerFrame};
-use super::identity::Identity;
+use super::identity::{Identity, Met};
 use super::{PeerError, PeerMessage, PeerTransport};
 use crate::limits::{
     PEER_CALLS_QUEUED, PEER_CONNECT_TIMEOUT, PEER_RECONNECT_DELAY, PEER_SMALL_BYTES,
@@ -32,7 +32,7 @@ type Pending = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Outcome>>>>>;
 /// Connections to the other brokers, as `host:port` by id.
 pub struct TcpPeers {
     identity: Arc<Identity>,
-    addresses: BTreeMap<BrokerId, String>,
+    addresses: RwLock<BTreeMap<BrokerId, String>>,
     lanes: Mutex<HashMap<(BrokerId, Lane), mpsc::Sender<Call>>>,
 }
 
@@ -53,12 +53,21 @@ impl TcpPeers {
     /// Connects to nobody yet.
     #[must_use]
     pub fn new(identity: Arc<Identity>, addresses: BTreeMap<BrokerId, String>) -> TcpPeers {
-        TcpPeers { identity, addresses, lanes: Mutex::default() }
+        TcpPeers { identity, addresses: RwLock::new(addresses), lanes: Mutex::default() }
+    }
+
+    /// A broker is reached there from now on.
+    pub fn set_address(&self, broker: BrokerId, address: &str) {
+        let before = self.addresses.write().insert(broker, address.to_owned());
+        if before.is_some_and(|before| before != address) {
+            // Connections to where it was end with the last call.
+            self.lanes.lock().retain(|(id, _), _| *id != broker);
+        }
     }
 
     /// Queues a call on its lane, which is opened at the first one.
     fn queue(&self, target: BrokerId, call: Call) -> Result<(), PeerError> {
-        let Some(address) = self.addresses.get(&target) else {
+        let Some(address) = self.addresses.read().get(&target).cloned() else {
             return Err(PeerError::Unreachable(format!("broker {target} is not known here")));
         };
         let bytes: usize = call.message.body.iter().map(bytes::Bytes::len).sum();
@@ -66,8 +75,7 @@ impl TcpPeers {
         let mut lanes = self.lanes.lock();
         let sender = lanes.entry((target, lane)).or_insert_with(|| {
             let (sender, calls) = mpsc::channel(PEER_CALLS_QUEUED);
-            let connector =
-                Connector { identity: self.identity.clone(), target, address: address.clone() };
+            let connector = Connector { identity: self.identity.clone(), target, address };
             tokio::spawn(connector.run(calls));
             sender
         });
@@ -97,7 +105,7 @@ impl PeerTransport for TcpPeers {
     }
 
     fn has_ended(&self, target: BrokerId) -> BoxFuture<'static, bool> {
-        let address = self.addresses.get(&target).cloned();
+        let address = self.addresses.read().get(&target).cloned();
         Box::pin(async move {
             let Some(address) = address else { return false };
             let connecting = TcpStream::connect(address);
@@ -152,21 +160,44 @@ impl Connector {
     }
 
     async fn introduce(&self, stream: &mut TcpStream) -> io::Result<()> {
-        let message = self.identity.hello().map_err(io::Error::other)?;
-        let frame_type = FrameType::Request;
-        let hello = PeerFrame { frame_type, correlation: 0, group: GroupId(0), message };
-        frame::write(stream, hello).await?;
-        let answer = frame::read(stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let refused = |why| io::Error::new(io::ErrorKind::PermissionDenied, why);
-        if answer.frame_type != FrameType::Answer {
-            return Err(refused(answer.sentence()));
-        }
-        let met = self.identity.check(&answer.message.head).map_err(refused)?;
+        let met = introduce(&self.identity, stream).await?.broker_id;
         if met != self.target {
             return Err(refused(format!("broker {met} is there")));
         }
         Ok(())
     }
+}
+
+fn refused(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+async fn introduce(identity: &Identity, stream: &mut TcpStream) -> io::Result<Met> {
+    let message = identity.hello().map_err(io::Error::other)?;
+    let frame_type = FrameType::Request;
+    let hello = PeerFrame { frame_type, correlation: 0, group: GroupId(0), message };
+    frame::write(stream, hello).await?;
+    let answer = frame::read(stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    if answer.frame_type != FrameType::Answer {
+        return Err(refused(answer.sentence()));
+    }
+    identity.check(&answer.message.head).map_err(refused)
+}
+
+/// Asks the broker at an address who votes on metadata, and where these are reached.
+///
+/// # Errors
+/// Nobody answers there, or the broker is refused.
+pub async fn ask_for_voters(
+    identity: &Identity,
+    address: &str,
+) -> io::Result<BTreeMap<BrokerId, String>> {
+    let asking = async {
+        let mut stream = TcpStream::connect(address).await?;
+        Ok(introduce(identity, &mut stream).await?.voters)
+    };
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+    tokio::time::timeout(PEER_CONNECT_TIMEOUT, asking).await.map_err(|_| late())?
 }
 
 fn refuse(call: Call, why: &str) {

@@ -3,6 +3,8 @@
 //! The caller says its protocol version, its id and its cluster; a broker of another cluster is
 //! refused with a sentence. A broker that has not joined any cluster yet has no cluster id.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use parking_lot::RwLock;
 use protocol::types::BrokerId;
@@ -22,6 +24,8 @@ const LOWEST_VERSION: u16 = 1;
 pub struct Identity {
     broker_id: BrokerId,
     cluster_id: RwLock<String>,
+    /// Told to brokers that do not know them.
+    voters: BTreeMap<BrokerId, String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,13 +33,29 @@ struct Hello {
     version: u16,
     broker_id: i32,
     cluster_id: String,
+    #[serde(default)]
+    voters: BTreeMap<BrokerId, String>,
+}
+
+/// Who is at the other end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Met {
+    pub(super) broker_id: BrokerId,
+    /// Who votes on metadata, and where they are reached, as far as it knows.
+    pub(super) voters: BTreeMap<BrokerId, String>,
 }
 
 impl Identity {
     /// Of a broker that may know its cluster already (empty: not yet).
     #[must_use]
     pub fn new(broker_id: BrokerId, cluster_id: String) -> Identity {
-        Identity { broker_id, cluster_id: RwLock::new(cluster_id) }
+        Identity { broker_id, cluster_id: RwLock::new(cluster_id), voters: BTreeMap::new() }
+    }
+
+    /// The same, of a broker that knows who votes on metadata.
+    #[must_use]
+    pub fn with_voters(self, voters: BTreeMap<BrokerId, String>) -> Identity {
+        Identity { voters, ..self }
     }
 
     /// The cluster that this broker has joined.
@@ -51,13 +71,14 @@ impl Identity {
             version: PEER_PROTOCOL_VERSION,
             broker_id: self.broker_id.0,
             cluster_id: self.cluster_id.read().clone(),
+            voters: self.voters.clone(),
         };
         let head = serde_json::to_vec(&hello).map_err(|e| PeerError::Broken(e.to_string()))?;
         Ok(PeerMessage { kind: 0, head: head.into(), body: Vec::new() })
     }
 
     /// Judges the other side's introduction; a sentence when it is refused.
-    pub(super) fn check(&self, hello: &Bytes) -> Result<BrokerId, String> {
+    pub(super) fn check(&self, hello: &Bytes) -> Result<Met, String> {
         let hello: Hello =
             serde_json::from_slice(hello).map_err(|error| format!("no introduction: {error}"))?;
         if hello.version < LOWEST_VERSION {
@@ -76,7 +97,7 @@ impl Identity {
         if hello.broker_id == self.broker_id.0 {
             return Err(format!("two brokers have node.id {}", hello.broker_id));
         }
-        Ok(BrokerId(hello.broker_id))
+        Ok(Met { broker_id: BrokerId(hello.broker_id), voters: hello.voters })
     }
 }
 
@@ -85,7 +106,7 @@ mod tests {
     use super::*;
 
     fn judged(own: &Identity, other: &Identity) -> Result<BrokerId, String> {
-        own.check(&other.hello().unwrap().head)
+        own.check(&other.hello().unwrap().head).map(|met| met.broker_id)
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::TcpPeers;
+pub use client::{TcpPeers, ask_for_voters};
 pub use identity::Identity;
 pub use server::{PeerHandler, serve_peers};
 

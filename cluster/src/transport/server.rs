@@ -109,11 +109,11 @@ async fn meet(stream: &mut TcpStream, identity: &Identity) -> io::Result<BrokerI
     let hello = frame::read(stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (correlation, group) = (hello.correlation, hello.group);
     match identity.check(&hello.message.head) {
-        Ok(peer) => {
+        Ok(met) => {
             let message = identity.hello().map_err(io::Error::other)?;
             let frame_type = FrameType::Answer;
             frame::write(stream, PeerFrame { frame_type, correlation, group, message }).await?;
-            Ok(peer)
+            Ok(met.broker_id)
         }
         Err(why) => {
             tracing::warn!("{why}: it was refused");

@@ -22,7 +22,7 @@ const TAIL_BYTES: usize = 4 << 10;
 const SYNC: Duration = Duration::from_millis(2);
 
 pub fn image(id: u64) -> BrokerImage {
-    BrokerImage { id: BrokerId(id as i32), rack: None, endpoints: Vec::new() }
+    BrokerImage { id: BrokerId(id as i32), rack: None, endpoints: Vec::new(), peer_address: None }
 }
 
 /// Runs until the machine is crashed.
@@ -59,6 +59,10 @@ async fn run_seeded(id: u64, world: Arc<World>) -> turmoil::Result {
         transport: Arc::new(SimTransport::default()),
         heartbeat: Duration::from_millis(100),
         election_timeout: Duration::from_millis(300)..Duration::from_millis(600),
+        presence_heartbeat: Duration::from_millis(200),
+        session_timeout: Duration::from_millis(1_500),
+        replica_lag_max: Duration::from_secs(2),
+        rebalance_interval: Some(Duration::from_secs(2)),
     };
     let cluster = Cluster::start_with_peers(options, peers).await?;
     world.trace(format!("node {id} runs"));

@@ -1,7 +1,7 @@
 //! What must hold at every moment, and of the logs in the end.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use cluster::Cluster;
 use cluster::replica::Replica;
@@ -14,8 +14,9 @@ use crate::world::{NODES, PARTITION, TOPIC, World};
 /// Looks at every machine at every step.
 #[derive(Default)]
 pub struct Oracle {
-    /// Highest watermark seen, by machine and life.
-    watermarks: BTreeMap<(u64, u64), i64>,
+    /// Highest watermark seen, by machine, of which replica: one that was let go and came back
+    /// begins anew, as does one of the machine's next life.
+    watermarks: BTreeMap<u64, (Weak<Replica>, u64, i64)>,
     /// Highest watermark that any leader has shown to consumers.
     shown: i64,
     leaders: BTreeMap<i32, u64>,
@@ -32,9 +33,15 @@ impl Oracle {
                     && high_watermark <= offsets.log_end_offset.0,
                 "offsets out of order on node {id}: {offsets:?}"
             );
-            let seen = self.watermarks.entry((id, lives[&id])).or_insert(high_watermark);
-            assert!(*seen <= high_watermark, "high watermark of node {id} went back from {seen}");
-            *seen = high_watermark;
+            let (this, life) = (Arc::downgrade(&replica), lives[&id]);
+            if let Some((before, life_before, seen)) = self.watermarks.get(&id) {
+                let is_same = before.ptr_eq(&this) && *life_before == life;
+                assert!(
+                    !is_same || *seen <= high_watermark,
+                    "high watermark of node {id} went back from {seen}"
+                );
+            }
+            self.watermarks.insert(id, (this, life, high_watermark));
             if replica.is_leader() {
                 let epoch = offsets.leader_epoch.0;
                 let leader = *self.leaders.entry(epoch).or_insert(id);

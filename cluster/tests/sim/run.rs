@@ -83,6 +83,7 @@ fn start_clients(sim: &mut turmoil::Sim<'_>, world: &Arc<World>) {
             let topics = forming.clone();
             cluster::testing::spawn(workload::make_topics(topics));
             cluster::testing::spawn(workload::delete_records(forming.clone()));
+            cluster::testing::spawn(workload::reassign(forming.clone()));
             for producer in workload::PRODUCERS {
                 cluster::testing::spawn(workload::produce(forming.clone(), producer));
             }

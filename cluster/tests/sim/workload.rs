@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 use uuid::Uuid;
 
 use crate::node::image;
-use crate::world::{Acked, NODES, TOPIC, World};
+use crate::world::{Acked, NODES, PARTITION, TOPIC, World};
 
 pub const PRODUCERS: [i64; 3] = [11, 12, 13];
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -35,8 +35,15 @@ async fn submit(world: &World, command: MetadataCommand) {
     loop {
         if let Some(node) = world.controller() {
             match tokio::time::timeout(PATIENCE, node.submit(command.clone())).await {
-                Ok(Ok(_) | Err(ClusterError::TopicExists(_))) => return,
-                Ok(Err(ClusterError::NoController | ClusterError::ShuttingDown)) | Err(_) => {}
+                Ok(Ok(_) | Err(ClusterError::TopicExists(_) | ClusterError::NoReassignment)) => {
+                    return;
+                }
+                Ok(Err(
+                    ClusterError::NoController
+                    | ClusterError::Undecided
+                    | ClusterError::ShuttingDown,
+                ))
+                | Err(_) => {}
                 Ok(Err(ClusterError::Storage(_))) => {}
                 Ok(Err(error)) => panic!("{command:?} was refused: {error}"),
             }
@@ -122,4 +129,44 @@ pub async fn delete_records(world: Arc<World>) {
             world.on_log_start(offset.0);
         }
     }
+}
+
+/// Has the partition kept by other machines every few seconds, and by all of them in the end.
+pub async fn reassign(world: Arc<World>) {
+    let mut rng = StdRng::seed_from_u64(world.seed.wrapping_mul(83));
+    let all: Vec<BrokerId> = NODES.iter().map(|id| BrokerId(*id as i32)).collect();
+    loop {
+        tokio::time::sleep(Duration::from_millis(rng.random_range(500..4_000))).await;
+        let target = if world.state().healing {
+            if is_on(&world, &all) {
+                continue;
+            }
+            Some(all.clone())
+        } else {
+            // Whatever is under way has another end now, or goes back.
+            (rng.random_range(0..6) > 0).then(|| some_of(&all, &mut rng))
+        };
+        world.trace(format!("reassign to {target:?}"));
+        let (topic, partition) = (TOPIC, PARTITION);
+        submit(&world, MetadataCommand::AlterPartitionReassignment { topic, partition, target })
+            .await;
+    }
+}
+
+fn some_of(all: &[BrokerId], rng: &mut StdRng) -> Vec<BrokerId> {
+    let mut some = all.to_vec();
+    for place in (1..some.len()).rev() {
+        some.swap(place, rng.random_range(0..=place));
+    }
+    some.truncate(rng.random_range(1..=all.len()));
+    some
+}
+
+/// Whether the partition is to be kept by these, in any order.
+fn is_on(world: &World, brokers: &[BrokerId]) -> bool {
+    let target = world.controller().and_then(|controller| {
+        let image = controller.metadata();
+        Some(image.topic_by_id(TOPIC)?.partition(PARTITION)?.target_replicas())
+    });
+    target.is_some_and(|target| brokers.iter().all(|id| target.contains(id)))
 }

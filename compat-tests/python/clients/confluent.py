@@ -1,5 +1,6 @@
 """confluent-kafka, on librdkafka."""
 
+import os
 import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -106,8 +107,12 @@ class Client:
 
     def member(self, group, topic, session_ms, is_done, on_record):
         """Processes and commits until it is done; then leaves."""
-        more = {"auto.offset.reset": "earliest", "session.timeout.ms": session_ms}
-        consumer = self._consumer(group, **more, **{"heartbeat.interval.ms": 500})
+        more = {"auto.offset.reset": "earliest"}
+        if os.environ.get("GROUP_PROTOCOL") == "consumer":
+            more["group.protocol"] = "consumer"
+        else:
+            more.update({"session.timeout.ms": session_ms, "heartbeat.interval.ms": 500})
+        consumer = self._consumer(group, **more)
         consumer.subscribe([topic])
         while not is_done():
             message = consumer.poll(0.1)

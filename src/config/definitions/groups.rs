@@ -3,8 +3,8 @@
 //! Pure: a table.
 
 use super::reasons::{
-    GROUP_ASSIGNMENTS, GROUP_CONFIGS, GROUP_PROTOCOLS, GROUP_WRITES, JVM, NO_PURGATORY,
-    NO_SEGMENTS, NO_THREAD_POOLS, SHARE_GROUPS, STREAMS_GROUPS,
+    GROUP_PROTOCOLS, GROUP_WRITES, JVM, NO_PURGATORY, NO_SEGMENTS, NO_THREAD_POOLS, SHARE_GROUPS,
+    STREAMS_GROUPS,
 };
 use super::{Definition, boolean, class, int, list, long, short, string};
 
@@ -21,7 +21,6 @@ pub(super) const ROWS: &[Definition] = &[
     int("group.consumer.assignment.interval.ms", Some("1000"))
         .at_least(0)
         .cluster_wide()
-        .no_effect(GROUP_ASSIGNMENTS)
         .doc("Shortest time between two assignments of a consumer group."),
     list("group.consumer.assignors", Some("uniform,range"))
         .doc("Assignors that the broker offers to consumer groups, the default first."),
@@ -30,15 +29,12 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("How often members of a consumer group report."),
     int("group.consumer.max.assignment.interval.ms", Some("15000"))
         .at_least(0)
-        .no_effect(GROUP_CONFIGS)
         .doc("Upper bound of a group's assignment interval."),
     int("group.consumer.max.heartbeat.interval.ms", Some("15000"))
         .at_least(1)
-        .no_effect(GROUP_CONFIGS)
         .doc("Upper bound of a group's heartbeat interval."),
     int("group.consumer.max.session.timeout.ms", Some("60000"))
         .at_least(1)
-        .no_effect(GROUP_CONFIGS)
         .doc("Upper bound of a group's session timeout."),
     int("group.consumer.max.size", Some("2147483647"))
         .at_least(1)
@@ -48,15 +44,12 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("Whether groups may change between the classic and the consumer protocol."),
     int("group.consumer.min.assignment.interval.ms", Some("0"))
         .at_least(0)
-        .no_effect(GROUP_CONFIGS)
         .doc("Lower bound of a group's assignment interval."),
     int("group.consumer.min.heartbeat.interval.ms", Some("5000"))
         .at_least(1)
-        .no_effect(GROUP_CONFIGS)
         .doc("Lower bound of a group's heartbeat interval."),
     int("group.consumer.min.session.timeout.ms", Some("45000"))
         .at_least(1)
-        .no_effect(GROUP_CONFIGS)
         .doc("Lower bound of a group's session timeout."),
     int("group.consumer.session.timeout.ms", Some("45000"))
         .at_least(1)

@@ -2,9 +2,7 @@
 //!
 //! Pure: a table.
 
-pub(super) const GROUP_CONFIGS: &str = "groups have no configs of their own yet";
 pub(super) const GROUP_PROTOCOLS: &str = "a broker speaks all the group protocols that it knows";
-pub(super) const GROUP_ASSIGNMENTS: &str = "a new assignment is made at once";
 pub(super) const GROUP_WRITES: &str =
     "the coordinator writes at once, and answers when it is committed";
 pub(super) const SHARE_GROUPS: &str = "share groups are not built";

@@ -16,13 +16,10 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(RAFT_REPLICATES)
         .doc("Length of one sample of the quota on moves between log directories."),
     boolean("auto.leader.rebalance.enable", Some("true"))
-        .no_effect(RAFT_REPLICATES)
         .doc("Whether leadership goes back to preferred replicas by itself."),
     int("broker.heartbeat.interval.ms", Some("2000"))
-        .no_effect(METADATA_LOG)
-        .doc("How often a broker reports to the controller."),
+        .doc("How often a broker reports to the controller, at the least."),
     int("broker.session.timeout.ms", Some("9000"))
-        .no_effect(METADATA_LOG)
         .doc("After how long without a report a broker is taken for dead."),
     boolean("controlled.shutdown.enable", Some("true"))
         .no_effect(RAFT_REPLICATES)
@@ -35,8 +32,7 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(METADATA_LOG)
         .doc("Whether a controller adds itself to the quorum."),
     list("controller.quorum.bootstrap.servers", Some(""))
-        .no_effect(METADATA_LOG)
-        .doc("Where controllers are found at first."),
+        .doc("Where a broker that is no controller finds the voters."),
     int("controller.quorum.election.backoff.max.ms", Some("1000"))
         .at_least(0)
         .no_effect(METADATA_LOG)
@@ -66,7 +62,7 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(METADATA_LOG)
         .doc("Pause before a controller asks again."),
     list("controller.quorum.voters", Some(""))
-        .doc("All brokers of the cluster, as id@host:port; with one or none it is alone."),
+        .doc("The controllers of the cluster, as id@host:port; one of one or none is alone."),
     int("controller.quota.window.num", Some("11"))
         .at_least(1)
         .no_effect(QUOTAS)
@@ -85,7 +81,6 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("Bytes per second that throttled replicas may fetch."),
     long("leader.imbalance.check.interval.seconds", Some("300"))
         .at_least(1)
-        .no_effect(RAFT_REPLICATES)
         .doc("How often leadership is compared with preferred replicas."),
     long("leader.replication.throttled.rate", Some("9223372036854775807"))
         .at_least(0)
@@ -152,7 +147,6 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(RAFT_REPLICATES)
         .doc("How often high watermarks are written to disk."),
     long("replica.lag.time.max.ms", Some("30000"))
-        .no_effect(RAFT_REPLICATES)
         .doc("How long a follower may lag before it leaves the in-sync replicas."),
     string("replica.selector.class", None)
         .no_effect(JVM)

@@ -3,6 +3,10 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 
+use std::collections::BTreeMap;
+
+use super::event::GroupId;
+
 /// Whether groups may change between the classic and the consumer protocol
 /// (`group.consumer.migration.policy`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +51,40 @@ pub struct GroupConfig {
     pub consumer_assignors: Vec<String>,
     /// `group.consumer.migration.policy`
     pub consumer_migration_policy: MigrationPolicy,
+    /// What is set on single KIP-848 groups instead.
+    pub consumer_groups: BTreeMap<GroupId, ConsumerGroupConfig>,
+}
+
+/// What is set on a KIP-848 group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ConsumerGroupConfig {
+    /// `consumer.session.timeout.ms`
+    pub session_timeout_ms: Option<i32>,
+    /// `consumer.heartbeat.interval.ms`
+    pub heartbeat_interval_ms: Option<i32>,
+    /// `consumer.assignment.interval.ms`
+    pub assignment_interval_ms: Option<i32>,
+}
+
+impl GroupConfig {
+    /// After how long without a report a member of the KIP-848 group is gone.
+    pub(super) fn session_timeout_ms_of(&self, group_id: &str) -> i32 {
+        self.of(group_id).session_timeout_ms.unwrap_or(self.consumer_session_timeout_ms)
+    }
+
+    /// How often members of the KIP-848 group are to report.
+    pub(super) fn heartbeat_interval_ms_of(&self, group_id: &str) -> i32 {
+        self.of(group_id).heartbeat_interval_ms.unwrap_or(self.consumer_heartbeat_interval_ms)
+    }
+
+    /// The shortest time between two assignments of the KIP-848 group.
+    pub(super) fn assignment_interval_ms_of(&self, group_id: &str) -> i32 {
+        self.of(group_id).assignment_interval_ms.unwrap_or(self.consumer_assignment_interval_ms)
+    }
+
+    fn of(&self, group_id: &str) -> ConsumerGroupConfig {
+        self.consumer_groups.get(group_id).copied().unwrap_or_default()
+    }
 }
 
 impl Default for GroupConfig {
@@ -66,6 +104,7 @@ impl Default for GroupConfig {
             consumer_max_size: i32::MAX as usize,
             consumer_assignors: vec!["uniform".to_owned(), "range".to_owned()],
             consumer_migration_policy: MigrationPolicy::Bidirectional,
+            consumer_groups: BTreeMap::new(),
         }
     }
 }

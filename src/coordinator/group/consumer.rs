@@ -58,7 +58,7 @@ fn schedule_session(
     member_id: &MemberId,
 ) {
     let classic = group.members.get(member_id).and_then(|member| member.classic.as_ref());
-    let configured_ms = cx.config.consumer_session_timeout_ms;
+    let configured_ms = cx.config.session_timeout_ms_of(group_id);
     let timeout_ms = classic.map_or(configured_ms, |classic| classic.session_timeout_ms);
     let timer = GroupTimer::ConsumerSession(group_id.clone(), member_id.clone());
     cx.set_timer(timer, i64::from(timeout_ms));

@@ -13,6 +13,7 @@
 //! Pure: no I/O, no clock, no randomness.
 
 mod consumer;
+mod rewind;
 
 use std::sync::Arc;
 
@@ -24,7 +25,10 @@ pub use self::consumer::{
     ConsumerGroupHeartbeat, ConsumerGroupHeartbeatReply, DescribedConsumerGroup,
     DescribedConsumerMember, NamedPartitions, TopicIdPartitions,
 };
-pub use super::config::{GroupConfig, MigrationPolicy};
+pub use self::rewind::{
+    Rewind, RewindOutcome, RewindPlace, RewindRefusal, RewindReply, RewindTarget, RewindTo, Rewound,
+};
+pub use super::config::{ConsumerGroupConfig, GroupConfig, MigrationPolicy};
 pub use super::topics::{TopicShape, TopicsSnapshot};
 
 /// A group's name.
@@ -58,10 +62,9 @@ pub enum GroupRequest {
     DeleteGroup(GroupId),
     /// Answered by [`GroupReply::OffsetCommit`].
     OffsetCommit(OffsetCommit),
-    /// The same, but by an administrator and whether or not the group has members: they are made
-    /// to begin at these offsets, and what they commit of before is not taken. Generation and
-    /// member are not looked at. Answered by [`GroupReply::OffsetCommit`].
-    Rewind(OffsetCommit),
+    /// An administrator has the group begin elsewhere, whether or not it has members. Answered by
+    /// [`GroupReply::Rewind`].
+    Rewind(Rewind),
     /// Answered by [`GroupReply::OffsetFetch`].
     OffsetFetch(OffsetFetch),
     /// Answered by [`GroupReply::OffsetDelete`].
@@ -97,6 +100,8 @@ pub enum GroupReply {
     DeleteGroup(ErrorCode),
     /// To [`GroupRequest::OffsetCommit`].
     OffsetCommit(OffsetCommitReply),
+    /// To [`GroupRequest::Rewind`].
+    Rewind(RewindReply),
     /// To [`GroupRequest::OffsetFetch`].
     OffsetFetch(OffsetFetchReply),
     /// To [`GroupRequest::OffsetDelete`].

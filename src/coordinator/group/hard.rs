@@ -8,8 +8,8 @@ use protocol::types::PartitionId;
 
 use super::event::{GroupId, MemberId};
 use super::record::{
-    AssignmentMetadata, ClassicMetadata, CommittedOffset, ConsumerMember, ConsumerMetadata,
-    CurrentAssignment, GroupRecord, Partitions, ResolvedRegex,
+    AssignmentMetadata, BeforeRewind, ClassicMetadata, CommittedOffset, ConsumerMember,
+    ConsumerMetadata, CurrentAssignment, GroupRecord, Partitions, ResolvedRegex,
 };
 
 /// The durable state of a shard.
@@ -18,8 +18,10 @@ pub struct GroupHard {
     groups: BTreeMap<GroupId, HardGroup>,
 }
 
-/// Remembered offsets by topic and partition; no topic without one.
-pub type OffsetsByTopic = BTreeMap<String, BTreeMap<PartitionId, CommittedOffset>>;
+/// Something for each topic and partition; no topic without one.
+pub type ByPlace<V> = BTreeMap<String, BTreeMap<PartitionId, V>>;
+/// Remembered offsets.
+pub type OffsetsByTopic = ByPlace<CommittedOffset>;
 
 /// A group. One with neither metadata only holds the offsets of a simple consumer.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct HardGroup {
     pub consumer: Option<Box<HardConsumerGroup>>,
     /// What is remembered for it.
     pub offsets: OffsetsByTopic,
+    /// What was remembered before the last rewind, of the partitions that were rewound.
+    pub before_rewind: ByPlace<BeforeRewind>,
 }
 
 /// A KIP-848 group.
@@ -51,7 +55,8 @@ pub struct HardConsumerGroup {
 
 impl HardGroup {
     fn is_nothing(&self) -> bool {
-        self.classic.is_none() && self.consumer.is_none() && self.offsets.is_empty()
+        let has_offsets = !self.offsets.is_empty() || !self.before_rewind.is_empty();
+        self.classic.is_none() && self.consumer.is_none() && !has_offsets
     }
 
     /// How many partitions an offset is remembered for.
@@ -64,6 +69,12 @@ impl HardGroup {
     #[must_use]
     pub fn offset(&self, topic: &str, partition: PartitionId) -> Option<&CommittedOffset> {
         self.offsets.get(topic)?.get(&partition)
+    }
+
+    /// Where the group stood on a partition before it was rewound.
+    #[must_use]
+    pub fn before_rewind(&self, topic: &str, partition: PartitionId) -> Option<&BeforeRewind> {
+        self.before_rewind.get(topic)?.get(&partition)
     }
 }
 
@@ -89,6 +100,7 @@ impl GroupHard {
     pub(super) fn replay(&mut self, record: &GroupRecord) {
         let group_id = match record {
             GroupRecord::Offset { group_id, .. }
+            | GroupRecord::BeforeRewind { group_id, .. }
             | GroupRecord::Classic(group_id, _)
             | GroupRecord::Consumer(group_id, _)
             | GroupRecord::ConsumerMember(group_id, ..)
@@ -103,7 +115,10 @@ impl GroupHard {
         let group = self.groups.get_mut(group_id).expect("inserted above");
         match record {
             GroupRecord::Offset { topic, partition, value, .. } => {
-                group.replay_offset(topic, *partition, value.as_ref());
+                set_place(&mut group.offsets, topic, *partition, value.as_ref());
+            }
+            GroupRecord::BeforeRewind { topic, partition, value, .. } => {
+                set_place(&mut group.before_rewind, topic, *partition, value.as_ref());
             }
             GroupRecord::Classic(_, metadata) => group.classic = metadata.clone(),
             _ => {
@@ -127,42 +142,46 @@ impl GroupHard {
             if let Some(consumer) = &group.consumer {
                 consumer.snapshot(group_id, &mut records);
             }
-            for (topic, partitions) in &group.offsets {
-                records.extend(partitions.iter().map(|(&partition, value)| GroupRecord::Offset {
-                    group_id: group_id.clone(),
-                    topic: topic.clone(),
-                    partition,
-                    value: Some(value.clone()),
-                }));
-            }
+            let place = |topic: &String| (group_id.clone(), topic.clone());
+            records.extend(places(&group.offsets).map(|(topic, partition, value)| {
+                let ((group_id, topic), value) = (place(topic), Some(value.clone()));
+                GroupRecord::Offset { group_id, topic, partition, value }
+            }));
+            records.extend(places(&group.before_rewind).map(|(topic, partition, value)| {
+                let ((group_id, topic), value) = (place(topic), Some(value.clone()));
+                GroupRecord::BeforeRewind { group_id, topic, partition, value }
+            }));
         }
         records
     }
 }
 
-impl HardGroup {
-    fn replay_offset(
-        &mut self,
-        topic: &str,
-        partition: PartitionId,
-        value: Option<&CommittedOffset>,
-    ) {
-        match (value, self.offsets.get_mut(topic)) {
-            (Some(value), Some(partitions)) => {
-                partitions.insert(partition, value.clone());
-            }
-            (Some(value), None) => {
-                let partitions = BTreeMap::from([(partition, value.clone())]);
-                self.offsets.insert(topic.to_owned(), partitions);
-            }
-            (None, Some(partitions)) => {
-                partitions.remove(&partition);
-                if partitions.is_empty() {
-                    self.offsets.remove(topic);
-                }
-            }
-            (None, None) => {}
+/// Each partition with what there is for it.
+pub(super) fn places<V>(all: &ByPlace<V>) -> impl Iterator<Item = (&String, PartitionId, &V)> {
+    all.iter().flat_map(|(topic, of)| of.iter().map(move |(&p, value)| (topic, p, value)))
+}
+
+/// Sets what there is for a partition, or removes it.
+fn set_place<V: Clone>(
+    all: &mut ByPlace<V>,
+    topic: &str,
+    partition: PartitionId,
+    value: Option<&V>,
+) {
+    match (value, all.get_mut(topic)) {
+        (Some(value), Some(partitions)) => {
+            partitions.insert(partition, value.clone());
         }
+        (Some(value), None) => {
+            all.insert(topic.to_owned(), BTreeMap::from([(partition, value.clone())]));
+        }
+        (None, Some(partitions)) => {
+            partitions.remove(&partition);
+            if partitions.is_empty() {
+                all.remove(topic);
+            }
+        }
+        (None, None) => {}
     }
 }
 
@@ -192,7 +211,9 @@ impl HardConsumerGroup {
             GroupRecord::Regex(_, regex, resolved) => {
                 set(&mut self.regexes, regex, resolved.as_ref());
             }
-            GroupRecord::Offset { .. } | GroupRecord::Classic(..) => {}
+            GroupRecord::Offset { .. }
+            | GroupRecord::BeforeRewind { .. }
+            | GroupRecord::Classic(..) => {}
         }
     }
 

@@ -125,10 +125,7 @@ fn on_request(
         GroupRequest::DeleteGroup(group_id) => admin::on_delete(cx, hard, soft, token, &group_id),
         GroupRequest::ListGroups(request) => admin::on_list(cx, hard, soft, token, &request),
         GroupRequest::OffsetCommit(request) => offsets::on_commit(cx, hard, soft, token, &request),
-        GroupRequest::Rewind(request) => {
-            rewind::expel_positions(cx, hard, soft, &request);
-            offsets::on_rewind(cx, soft, token, &request);
-        }
+        GroupRequest::Rewind(request) => rewind::on_rewind(cx, hard, soft, token, &request),
         GroupRequest::OffsetFetch(request) => offsets::on_fetch(cx, hard, token, &request),
         GroupRequest::OffsetDelete(request) => offsets::on_delete(cx, hard, soft, token, &request),
         GroupRequest::ConsumerGroupHeartbeat(request) => {

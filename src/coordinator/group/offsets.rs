@@ -3,7 +3,7 @@
 //!
 //! Pure: no I/O, no clock, no randomness.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::error_code::ErrorCode;
 use protocol::types::{LeaderEpoch, Offset, PartitionId, Timestamp, TopicId};
@@ -49,20 +49,6 @@ pub(super) fn on_commit(
         }
     }
     commit(cx, soft, token, request, &rule);
-}
-
-/// Offsets of an administrator, which members are made to begin at.
-pub(super) fn on_rewind(
-    cx: &mut Decision<'_>,
-    soft: &GroupSoft,
-    token: RequestToken,
-    request: &OffsetCommit,
-) {
-    if request.group_id.len() > limits::NAME_BYTES {
-        let reply = OffsetCommitReply { error: ErrorCode::InvalidGroupId, topics: Vec::new() };
-        return cx.reply(token, GroupReply::OffsetCommit(reply));
-    }
-    commit(cx, soft, token, request, &CommitRule::All);
 }
 
 fn validate_classic(
@@ -215,10 +201,36 @@ fn fetched(partition: PartitionId, committed: Option<&CommittedOffset>) -> Fetch
     }
 }
 
-/// A record that forgets an offset.
-fn tombstone(group_id: &GroupId, topic: &str, partition: PartitionId) -> GroupRecord {
-    let (group_id, topic) = (group_id.clone(), topic.to_owned());
-    GroupRecord::Offset { group_id, topic, partition, value: None }
+/// Records that forget the offset of a partition, and where it was before a rewind.
+pub(super) fn forget(
+    group_id: &GroupId,
+    group: &HardGroup,
+    topic: &str,
+    partition: PartitionId,
+) -> Vec<GroupRecord> {
+    let mut records = vec![GroupRecord::Offset {
+        group_id: group_id.clone(),
+        topic: topic.to_owned(),
+        partition,
+        value: None,
+    }];
+    if group.before_rewind(topic, partition).is_some() {
+        records.push(GroupRecord::BeforeRewind {
+            group_id: group_id.clone(),
+            topic: topic.to_owned(),
+            partition,
+            value: None,
+        });
+    }
+    records
+}
+
+/// Records that forget all of a group's offsets in a topic.
+fn forget_topic(group_id: &GroupId, group: &HardGroup, topic: &str) -> Vec<GroupRecord> {
+    let committed = group.offsets.get(topic).into_iter().flat_map(BTreeMap::keys);
+    let rewound = group.before_rewind.get(topic).into_iter().flat_map(BTreeMap::keys);
+    let partitions: BTreeSet<PartitionId> = committed.chain(rewound).copied().collect();
+    partitions.into_iter().flat_map(|p| forget(group_id, group, topic, p)).collect()
 }
 
 /// OffsetDelete: forgets offsets of topics that nobody in the group consumes.
@@ -272,9 +284,9 @@ fn delete(
         let (name, topic_id) = (topic.clone(), TopicId::default());
         topics.push(TopicErrors { topic: name, topic_id, partitions });
         let is_known = |p: &&PartitionId| group.is_some_and(|g| g.offset(topic, **p).is_some());
-        if error.is_none() {
+        if let Some(group) = group.filter(|_| error.is_none()) {
             let known = asked.iter().filter(is_known);
-            records.extend(known.map(|&p| tombstone(&request.group_id, topic, p)));
+            records.extend(known.flat_map(|&p| forget(&request.group_id, group, topic, p)));
         }
     }
     append_in_parts(cx, records);
@@ -293,20 +305,16 @@ pub(super) fn append_in_parts(cx: &mut Decision<'_>, mut records: Vec<GroupRecor
 
 /// Records that forget all of a group's offsets.
 pub(super) fn forget_all(group_id: &GroupId, group: &HardGroup) -> Vec<GroupRecord> {
-    let topics = group.offsets.iter();
-    topics
-        .flat_map(|(topic, partitions)| partitions.keys().map(|&p| tombstone(group_id, topic, p)))
-        .collect()
+    let topics: BTreeSet<&String> =
+        group.offsets.keys().chain(group.before_rewind.keys()).collect();
+    topics.into_iter().flat_map(|topic| forget_topic(group_id, group, topic)).collect()
 }
 
 /// The topics are gone, and with them the offsets in them.
 pub(super) fn on_topics_deleted(cx: &mut Decision<'_>, hard: &GroupHard, deleted: &[String]) {
     let mut records = Vec::new();
     for (group_id, group) in hard.groups() {
-        for topic in deleted {
-            let partitions = group.offsets.get(topic).into_iter().flatten();
-            records.extend(partitions.map(|(&p, _)| tombstone(group_id, topic, p)));
-        }
+        records.extend(deleted.iter().flat_map(|topic| forget_topic(group_id, group, topic)));
     }
     append_in_parts(cx, records);
 }
@@ -341,9 +349,9 @@ pub(super) fn expire(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSo
     for (group_id, durable) in hard.groups() {
         if let Some(consumer) = &durable.consumer {
             let is_subscribed = |topic: &str| consumer.is_subscribed_to(topic);
-            let expired = expired(cx, (group_id, durable), &Expiry::FromCommit, is_subscribed);
+            let expired = expired(cx, durable, &Expiry::FromCommit, is_subscribed);
             let is_all = expired.len() == durable.offset_count();
-            records.extend(expired);
+            records.extend(forget_expired(group_id, durable, &expired));
             if is_all && consumer.members.is_empty() {
                 records.extend(consumer::tombstones(group_id, consumer));
                 soft.checked_topics.remove(group_id);
@@ -352,9 +360,9 @@ pub(super) fn expire(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSo
         }
         let Some(group) = soft.take(hard, group_id) else { continue };
         let is_subscribed = |topic: &str| group.is_subscribed_to(topic);
-        let expired = expired(cx, (group_id, durable), &expiry(&group), is_subscribed);
+        let expired = expired(cx, durable, &expiry(&group), is_subscribed);
         let is_all = expired.len() == durable.offset_count();
-        records.extend(expired);
+        records.extend(forget_expired(group_id, durable, &expired));
         if is_all && group.is_unloadable() && durable.classic.is_some() {
             records.push(GroupRecord::Classic(group_id.clone(), None));
         }
@@ -363,13 +371,25 @@ pub(super) fn expire(cx: &mut Decision<'_>, hard: &GroupHard, soft: &mut GroupSo
     append_in_parts(cx, records);
 }
 
-/// Tombstones for what has expired of a group.
-fn expired(
+/// Tombstones for what has expired of a group. Of one that has no offset left, nothing is kept.
+fn forget_expired(
+    group_id: &GroupId,
+    group: &HardGroup,
+    expired: &[(&str, PartitionId)],
+) -> Vec<GroupRecord> {
+    if expired.len() == group.offset_count() {
+        return forget_all(group_id, group);
+    }
+    expired.iter().flat_map(|&(topic, p)| forget(group_id, group, topic, p)).collect()
+}
+
+/// What has expired of a group's offsets.
+fn expired<'a>(
     cx: &Decision<'_>,
-    (group_id, group): (&GroupId, &HardGroup),
+    group: &'a HardGroup,
     expiry: &Expiry,
     is_subscribed: impl Fn(&str) -> bool,
-) -> Vec<GroupRecord> {
+) -> Vec<(&'a str, PartitionId)> {
     let (now, retention_ms) = (cx.now.wall.0, cx.config.offsets_retention_ms);
     let is_expired = |committed: &CommittedOffset| match (committed.expire_timestamp, expiry) {
         (_, Expiry::Never) => false,
@@ -377,10 +397,10 @@ fn expired(
         (None, Expiry::FromCommit) => now - committed.commit_timestamp.0 >= retention_ms,
         (None, Expiry::From(since)) => now - since.0 >= retention_ms,
     };
-    let mut tombstones = Vec::new();
+    let mut expired = Vec::new();
     for (topic, partitions) in group.offsets.iter().filter(|(topic, _)| !is_subscribed(topic)) {
-        let expired = partitions.iter().filter(|(_, committed)| is_expired(committed));
-        tombstones.extend(expired.map(|(&partition, _)| tombstone(group_id, topic, partition)));
+        let of_topic = partitions.iter().filter(|(_, committed)| is_expired(committed));
+        expired.extend(of_topic.map(|(&partition, _)| (topic.as_str(), partition)));
     }
-    tombstones
+    expired
 }

@@ -2,13 +2,15 @@
 //! `__consumer_offsets`), so that kafka-dump-log and Burrow read them.
 //!
 //! The first two bytes of a key say which schema key and value have; the first two of a value, its
-//! version. All versions that Kafka 4.4 reads are read; written is what it writes.
+//! version. All versions that Kafka 4.4 reads are read; written is what it writes, and one schema
+//! of our own beside it.
 //!
 //! Pure: no I/O, no clock, no randomness.
 
 mod classic;
 mod consumer;
 mod offset;
+mod rewind;
 
 use bytes::Bytes;
 use protocol::types::PartitionId;
@@ -19,6 +21,7 @@ pub use self::consumer::{
     CurrentAssignment, OwnedPartitions, Partitions, ResolvedRegex,
 };
 pub use self::offset::CommittedOffset;
+pub use self::rewind::BeforeRewind;
 use super::codec::{DecodeResult, Reader, Writer};
 use super::event::{GroupId, MemberId};
 use crate::coordinator::shard::KeyValue;
@@ -41,6 +44,11 @@ const CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: i16 = 7;
 const CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: i16 = 8;
 /// The topics that a regular expression stands for.
 const CONSUMER_GROUP_REGULAR_EXPRESSION: i16 = 16;
+/// Where a group stood before it was rewound: our own ("HW"), far from the numbers that Kafka gives
+/// out one after the other. Whoever reads this log knows a record by the number in its key, and
+/// leaves out those that it does not know: Kafka's coordinator, kafka-dump-log and Burrow say so in
+/// a line and go on.
+const BEFORE_REWIND: i16 = 0x4857;
 
 /// One entry of the log; no value is a tombstone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +63,17 @@ pub enum GroupRecord {
         partition: PartitionId,
         /// What is remembered.
         value: Option<CommittedOffset>,
+    },
+    /// Where the group stood on a partition before the last rewind.
+    BeforeRewind {
+        /// The group.
+        group_id: GroupId,
+        /// The topic's name.
+        topic: String,
+        /// The partition.
+        partition: PartitionId,
+        /// What was remembered.
+        value: Option<BeforeRewind>,
     },
     /// A classic group.
     Classic(GroupId, Option<ClassicMetadata>),
@@ -76,10 +95,12 @@ pub enum GroupRecord {
 pub(super) fn encode(record: &GroupRecord) -> KeyValue {
     let (key, value) = match record {
         GroupRecord::Offset { group_id, topic, partition, value } => {
-            let mut key = key_of_group(OFFSET_COMMIT, group_id);
-            key.string(topic);
-            key.i32(partition.0);
+            let key = key_of_place(OFFSET_COMMIT, group_id, topic, *partition);
             (key, value.as_ref().map(CommittedOffset::encode))
+        }
+        GroupRecord::BeforeRewind { group_id, topic, partition, value } => {
+            let key = key_of_place(BEFORE_REWIND, group_id, topic, *partition);
+            (key, value.as_ref().map(BeforeRewind::encode))
         }
         GroupRecord::Classic(group_id, value) => {
             (key_of_group(GROUP_METADATA, group_id), value.as_ref().map(ClassicMetadata::encode))
@@ -120,6 +141,13 @@ fn key_of_group(schema: i16, group_id: &str) -> Writer {
     key
 }
 
+fn key_of_place(schema: i16, group_id: &str, topic: &str, partition: PartitionId) -> Writer {
+    let mut key = key_of_group(schema, group_id);
+    key.string(topic);
+    key.i32(partition.0);
+    key
+}
+
 fn key_of_member(schema: i16, group_id: &str, member_id: &str) -> Writer {
     let mut key = key_of_group(schema, group_id);
     key.string(member_id);
@@ -137,6 +165,12 @@ pub(super) fn decode(record: &KeyValue) -> DecodeResult<Option<GroupRecord>> {
             topic: key.string()?,
             partition: PartitionId(key.i32()?),
             value: decoded(value, CommittedOffset::decode)?,
+        },
+        BEFORE_REWIND => GroupRecord::BeforeRewind {
+            group_id: key.name()?,
+            topic: key.string()?,
+            partition: PartitionId(key.i32()?),
+            value: decoded(value, BeforeRewind::decode)?,
         },
         GROUP_METADATA => {
             GroupRecord::Classic(key.name()?, decoded(value, ClassicMetadata::decode)?)

@@ -145,7 +145,12 @@ fn a_fetch_waits_only_for_bytes() {
 
 fn image(name: &str, id: u128) -> MetadataImage {
     let (name, id) = (name.to_owned(), TopicId(Uuid::from_u128(id)));
-    let partition = PartitionImage { id: PartitionId(0), group: 1, replicas: vec![BrokerId(1)] };
+    let partition = PartitionImage {
+        id: PartitionId(0),
+        group: 1,
+        replicas: vec![BrokerId(1)],
+        ..PartitionImage::default()
+    };
     let topic = TopicImage {
         name: name.clone(),
         id,

@@ -10,11 +10,13 @@ use protocol::types::{BrokerId, TopicId};
 use super::wire::Refusal;
 use crate::config::alter::{AlterError, Change, Target, incremental, replace};
 use crate::config::definitions::Definition;
+use crate::config::{group, topic};
 use crate::context::Services;
 
 /// What neither of the two APIs does.
 pub const ALTERATION_GAPS: &[&str] = &[
-    "Groups, client metrics and loggers cannot be configured.",
+    "Client metrics and loggers cannot be configured.",
+    "A group's consumer.assignor.offload.enable, which Kafka takes and hides, is refused.",
     "Listeners, limits on connections and producer.id.expiration.ms are read at start only.",
     "Unknown broker keys, which Kafka keeps for plugins, are refused.",
 ];
@@ -36,6 +38,18 @@ pub enum ResourceType {
 
 impl ResourceType {
     /// As the wire says it.
+    #[must_use]
+    pub fn code(self) -> i8 {
+        match self {
+            ResourceType::Topic => 2,
+            ResourceType::Broker => 4,
+            ResourceType::BrokerLogger => 8,
+            ResourceType::ClientMetrics => 16,
+            ResourceType::Group => 32,
+        }
+    }
+
+    /// What the wire says.
     #[must_use]
     pub fn from_code(code: i8) -> Option<ResourceType> {
         match code {
@@ -99,6 +113,7 @@ impl From<AlterError> for Refusal {
 enum Resource {
     Topic(TopicId),
     Broker(Option<BrokerId>),
+    Group(String),
 }
 
 /// A change is read, edited and written: two at once would lose one of them.
@@ -142,8 +157,10 @@ async fn alter(
         let message = format!("This is broker {}, not broker {broker}.", services.config.node_id);
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
+    let of_broker = |key: &str| services.config.effective(&image, key).map(str::to_owned);
     let inherited = |row: &Definition| match target {
         Target::Topic => services.config.topic_default(row),
+        Target::Group => topic::inherited(row, of_broker),
         Target::Broker | Target::AllBrokers => {
             services.config.values.get(row.name).and_then(|value| value.value.clone())
         }
@@ -156,12 +173,16 @@ async fn alter(
             return Err(Refusal::new(ErrorCode::InvalidRequest, message));
         }
     };
+    if target == Target::Group {
+        group::check_bounds(&configs, of_broker).map_err(AlterError::InvalidConfig)?;
+    }
     if validate_only || configs == current {
         return Ok(());
     }
     let command = match resource {
         Resource::Topic(topic) => MetadataCommand::SetTopicConfigs { topic, configs },
         Resource::Broker(broker) => MetadataCommand::SetBrokerConfigs { broker, configs },
+        Resource::Group(group) => MetadataCommand::SetGroupConfigs { group, configs },
     };
     services.cluster.submit(command).await?;
     Ok(())
@@ -196,8 +217,16 @@ fn find(
             let message = "The level of logs is given at start, by RUST_LOG.";
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         }
-        Some(ResourceType::ClientMetrics | ResourceType::Group) => {
-            let message = "Groups and client metrics have no configs yet.";
+        Some(ResourceType::Group) if name.is_empty() => {
+            let message = "There is no default for groups: a group has a name.";
+            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        }
+        Some(ResourceType::Group) => {
+            let current = image.group_configs.get(name).cloned().unwrap_or_default();
+            Ok((Target::Group, Resource::Group(name.to_owned()), current))
+        }
+        Some(ResourceType::ClientMetrics) => {
+            let message = "Client metrics have no configs.";
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         }
         None => Err(ResourceType::unknown(alteration.resource_type)),
@@ -210,7 +239,8 @@ mod tests {
     use cluster::metadata::{BrokerImage, apply};
 
     fn found(resource_type: i8, name: &str) -> Result<Target, ErrorCode> {
-        let broker = BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new() };
+        let broker =
+            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
         let image = apply(&MetadataImage::default(), &MetadataCommand::RegisterBroker { broker }).0;
         let resource_name = name.to_owned();
         let alteration = Alteration { resource_type, resource_name, edit: Edit::Changes(vec![]) };
@@ -225,7 +255,9 @@ mod tests {
         assert_eq!(found(2, "t"), Err(ErrorCode::UnknownTopicOrPartition));
         assert_eq!(found(2, "not a name"), Err(ErrorCode::InvalidTopicException));
         assert_eq!(found(2, ""), Err(ErrorCode::InvalidRequest));
-        for resource_type in [0, 1, 3, 8, 16, 32] {
+        assert_eq!(found(32, "g"), Ok(Target::Group));
+        assert_eq!(found(32, ""), Err(ErrorCode::InvalidRequest));
+        for resource_type in [0, 1, 3, 8, 16] {
             assert_eq!(found(resource_type, "1"), Err(ErrorCode::InvalidRequest));
         }
     }

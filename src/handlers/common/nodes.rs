@@ -41,8 +41,8 @@ impl Node {
     }
 }
 
-/// All brokers that the client can reach. One that has not got the client's listener is left out,
-/// as in Kafka.
+/// All brokers that the client can reach. One that is not there, or has not got the client's
+/// listener, is left out, as in Kafka.
 #[must_use]
 pub fn nodes(services: &Services, context: &RequestContext, image: &MetadataImage) -> Vec<Node> {
     let me = services.config.node_id;
@@ -50,7 +50,8 @@ pub fn nodes(services: &Services, context: &RequestContext, image: &MetadataImag
         let listener = services.config.listener(&context.listener).filter(|_| id == me)?;
         Some(listener.advertised_to(context.local_address))
     };
-    let registered = image.brokers.values().filter_map(|broker| {
+    let there = image.brokers.values().filter(|broker| services.cluster.is_alive(broker.id));
+    let registered = there.filter_map(|broker| {
         let known = || {
             let endpoint = broker.endpoint(&context.listener)?;
             (!endpoint.host.is_empty()).then(|| (endpoint.host.clone(), endpoint.port))

@@ -23,7 +23,7 @@ pub struct PartitionState {
     pub offline_replicas: Vec<BrokerId>,
 }
 
-/// Looks at the replica here. Of a partition without one, all that is known is who should lead.
+/// Looks at what this broker knows, of partitions without a replica here as well.
 #[must_use]
 pub fn partition_state(
     services: &Services,
@@ -31,15 +31,7 @@ pub fn partition_state(
     partition: &PartitionImage,
     nodes: &[Node],
 ) -> PartitionState {
-    let leadership = match services.cluster.replica(topic.id, partition.id) {
-        Ok(replica) => replica.leadership(),
-        Err(_) => Leadership {
-            leader: partition.replicas.first().copied(),
-            leader_epoch: LeaderEpoch::UNKNOWN,
-            in_sync_replicas: partition.replicas.clone(),
-        },
-    };
-    seen_by_client(leadership, partition, nodes)
+    seen_by_client(services.cluster.leadership(topic.id, partition), partition, nodes)
 }
 
 fn seen_by_client(
@@ -72,6 +64,7 @@ mod tests {
             id: PartitionId(0),
             group: 1,
             replicas: vec![BrokerId(1), BrokerId(2)],
+            ..PartitionImage::default()
         };
         let leadership = Leadership {
             leader: leader.map(BrokerId),

@@ -51,6 +51,7 @@ impl From<ClusterError> for Refusal {
 fn sentence(error: &ClusterError) -> String {
     match error {
         ClusterError::TopicExists(name) => format!("Topic '{name}' already exists."),
+        ClusterError::NoReassignment => "No reassignment is in progress.".to_owned(),
         ClusterError::InvalidTopicName(reason)
         | ClusterError::InvalidPartitions(reason)
         | ClusterError::InvalidReplicationFactor(reason)
@@ -195,8 +196,10 @@ pub fn auto_created(name: &str, image: &MetadataImage, config: &BrokerConfig) ->
         let value = config.effective(image, &format!("{prefix}.{suffix}"));
         value.and_then(|value| value.trim().parse::<i32>().ok()).unwrap_or(1)
     };
-    // A single broker must be able to keep the state that three would keep.
-    let brokers = i32::try_from(image.brokers.len()).unwrap_or(i32::MAX).max(1);
+    // A single broker must be able to keep the state that three would keep; the first of three
+    // waits for the others rather than keep it alone for good.
+    let expected = config.peers.as_ref().map_or(1, |peers| peers.voters.len());
+    let brokers = i32::try_from(image.brokers.len().max(expected)).unwrap_or(i32::MAX);
     let replicas = number("replication.factor").min(brokers);
     // Kafka takes any size here, and none below this from a topic.
     let segment_bytes = number("segment.bytes").max(SMALLEST_SEGMENT_BYTES).to_string();
@@ -277,7 +280,8 @@ mod tests {
 
     #[test]
     fn internal_topics_need_no_more_brokers_than_there_are() {
-        let broker = BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new() };
+        let broker =
+            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
         let register = MetadataCommand::RegisterBroker { broker };
         let image = apply(&MetadataImage::default(), &register).0;
         let topic = auto_created("__consumer_offsets", &image, &config(&[]));

@@ -1,6 +1,6 @@
 //! Two member processes on six partitions; records come in rounds, one to each partition.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,13 @@ use compat_rdkafka::{Broker, Record};
 
 pub const PARTITIONS: i32 = 6;
 
+/// How often the record of a partition and a round was processed.
+type Counts = BTreeMap<(i32, i64), usize>;
+
 /// A process of `src/member.rs`, and what it has printed.
 pub struct Member {
     process: Child,
-    seen: Arc<Mutex<BTreeSet<(i32, i64)>>>,
+    seen: Arc<Mutex<Counts>>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -27,13 +30,13 @@ impl Member {
             .spawn()
             .expect("starts");
         let output = BufReader::new(process.stdout.take().expect("piped"));
-        let seen = Arc::new(Mutex::new(BTreeSet::new()));
+        let seen = Arc::new(Mutex::new(Counts::new()));
         let kept = Arc::clone(&seen);
         let reader = std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 let Some((partition, round)) = line.split_once(' ') else { continue };
                 let place = (partition.parse().expect("a number"), round.parse().expect("one"));
-                kept.lock().expect("no panic").insert(place);
+                *kept.lock().expect("no panic").entry(place).or_default() += 1;
             }
         });
         Self { process, seen, reader: Some(reader) }
@@ -42,7 +45,7 @@ impl Member {
     /// The partitions whose record of the round it has processed.
     fn partitions_of(&self, round: i64) -> BTreeSet<i32> {
         let seen = self.seen.lock().expect("no panic");
-        seen.iter().filter(|(_, found)| *found == round).map(|(partition, _)| *partition).collect()
+        seen.keys().filter(|(_, found)| *found == round).map(|(partition, _)| *partition).collect()
     }
 
     /// Its input ends: it leaves.
@@ -108,6 +111,57 @@ impl<'a> Group<'a> {
                 return;
             }
             assert!(Instant::now() < end, "they do not share: {got:?}");
+        }
+    }
+
+    pub fn rounds(&self) -> i64 {
+        self.rounds
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::new();
+        for member in &self.members {
+            for (place, count) in &*member.seen.lock().expect("no panic") {
+                *counts.entry(*place).or_default() += count;
+            }
+        }
+        counts
+    }
+
+    /// Until all that was sent is committed.
+    pub fn until_committed(&self) {
+        let end = Instant::now() + Duration::from_secs(20);
+        let wanted = vec![self.rounds; PARTITIONS as usize];
+        loop {
+            let committed = self.broker.committed(&self.topic, &self.topic, PARTITIONS);
+            if committed == wanted {
+                return;
+            }
+            assert!(Instant::now() < end, "they do not commit: {committed:?} of {}", self.rounds);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Rewinds the group; processed again then is the round `first` and all behind it.
+    pub fn rewind(&self, how: &str, first: i64) {
+        let before = self.counts();
+        let command = std::env::var("REWIND").expect("the runner sets it");
+        let command = format!("{command} {} {how}", self.topic);
+        assert!(Command::new("sh").args(["-c", &command]).status().expect("runs").success());
+        let wanted: BTreeSet<_> = (first..self.rounds)
+            .flat_map(|round| (0..PARTITIONS).map(move |p| (p, round)))
+            .collect();
+        let end = Instant::now() + Duration::from_secs(40);
+        loop {
+            let counts = self.counts();
+            let more = counts.iter().filter(|(at, count)| before.get(at) < Some(count));
+            let again: BTreeSet<_> = more.map(|(at, _)| *at).collect();
+            if again.is_superset(&wanted) {
+                assert_eq!(again, wanted);
+                return;
+            }
+            assert!(Instant::now() < end, "read again: {again:?}");
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 

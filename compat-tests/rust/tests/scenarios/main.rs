@@ -256,6 +256,21 @@ fn groups() {
         group.members.iter_mut().for_each(group::Member::leave);
         group.check_all_processed();
     });
+    scenario("group-rewind", |broker, topic| {
+        let mut group = Group::start(broker, topic);
+        group.until_shared();
+        for _ in 0..4 {
+            group.round();
+        }
+        group.until_committed();
+        let before = group.rounds();
+        group.rewind(&format!("--to-offset {}", before - 3), before - 3);
+        group.round();
+        group.rewind("--undo", before);
+        group.until_committed();
+        group.members.iter_mut().for_each(group::Member::leave);
+        group.check_all_processed();
+    });
     scenario("group-takeover", |broker, topic| {
         let mut group = Group::start(broker, topic);
         group.until_shared();

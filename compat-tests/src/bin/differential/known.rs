@@ -77,9 +77,7 @@ pub const KNOWN: &[Known] = &[
         "*",
         "Unknown broker keys, which Kafka keeps for plugins, are refused.",
     ),
-    Known("DescribeConfigs", "a group", "results[32*", "Groups have no configs yet."),
     Known("DescribeConfigs", "client metrics", "results[16*", "Clients push no metrics (KIP-714)."),
-    Known("IncrementalAlterConfigs", "an unknown group config", "*", "Groups have no configs yet."),
     Known(
         "AlterConfigs",
         "one resource twice",

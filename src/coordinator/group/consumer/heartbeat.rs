@@ -170,7 +170,7 @@ fn report(
         error_message: None,
         member_id: Some(member_id),
         member_epoch: after.member_epoch,
-        heartbeat_interval_ms: cx.config.consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms: cx.config.heartbeat_interval_ms_of(&request.group_id),
         assignment: is_told.then(|| told(&after.assigned)),
     })
 }

@@ -21,9 +21,9 @@ pub(super) fn assignor(config: &GroupConfig, group: &HardConsumerGroup) -> Assig
 }
 
 /// Whether the last assignment is long enough ago for another.
-fn may_assign(config: &GroupConfig, group: &HardConsumerGroup, now: Timestamp) -> bool {
-    let last = group.target_metadata.as_ref().map_or(0, |metadata| metadata.timestamp.0);
-    let interval_ms = i64::from(config.consumer_assignment_interval_ms);
+fn may_assign(config: &GroupConfig, draft: &Draft<'_>, now: Timestamp) -> bool {
+    let last = draft.group.target_metadata.as_ref().map_or(0, |metadata| metadata.timestamp.0);
+    let interval_ms = i64::from(config.assignment_interval_ms_of(&draft.group_id));
     // A clock that went back must not keep a group from being assigned.
     last == 0 || now.0 >= last.saturating_add(interval_ms) || now.0 < last
 }
@@ -36,7 +36,7 @@ pub(super) fn update_target(
     now: Timestamp,
 ) {
     let group = &draft.group;
-    if group.epoch() <= group.target_epoch() || !may_assign(config, group, now) {
+    if group.epoch() <= group.target_epoch() || !may_assign(config, draft, now) {
         return;
     }
     let spec = group_spec(group, topics);

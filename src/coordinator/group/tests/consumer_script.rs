@@ -118,7 +118,9 @@ pub(super) fn record(record: &GroupRecord) -> String {
             format!("regex {group} {regex} = {}", or_dash(&topics))
         }
         GroupRecord::Regex(group, regex, None) => format!("regex {group} {regex} gone"),
-        GroupRecord::Offset { .. } | GroupRecord::Classic(..) => String::new(),
+        GroupRecord::Offset { .. }
+        | GroupRecord::BeforeRewind { .. }
+        | GroupRecord::Classic(..) => String::new(),
     }
 }
 

@@ -6,8 +6,11 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use protocol::consumer_protocol::{Assignment, Subscription};
 use protocol::error_code::ErrorCode;
+use protocol::types::Offset;
 
-use crate::coordinator::group::event::{DescribedGroup, GroupReply, JoinGroupReply, TopicErrors};
+use crate::coordinator::group::event::{
+    DescribedGroup, GroupReply, JoinGroupReply, RewindOutcome, RewindReply, TopicErrors,
+};
 use crate::coordinator::group::record::{ClassicMetadata, GroupRecord};
 
 pub(super) fn or_dash(text: &str) -> &str {
@@ -65,12 +68,48 @@ pub(super) fn record(record: &GroupRecord) -> String {
                 }
             }
         }
+        GroupRecord::BeforeRewind { group_id, topic, partition, value } => {
+            let key = format!("before rewind {} {topic}-{partition}", or_dash(group_id));
+            match value {
+                None => format!("{key} gone"),
+                Some(value) => {
+                    let metadata = match value.metadata.as_str() {
+                        "" => String::new(),
+                        metadata => format!(" '{metadata}'"),
+                    };
+                    format!(
+                        "{key} = {} at {}{metadata}",
+                        offset(value.offset),
+                        value.rewind_timestamp
+                    )
+                }
+            }
+        }
         GroupRecord::Classic(group_id, None) => format!("group {group_id} gone"),
         GroupRecord::Classic(group_id, Some(value)) => {
             format!("group {group_id} {}", classic(value))
         }
         other => super::consumer_script::record(other),
     }
+}
+
+fn offset(offset: Option<Offset>) -> String {
+    offset.map_or("-".to_owned(), |offset| offset.to_string())
+}
+
+fn rewound(reply: &RewindReply) -> String {
+    if let Some(refusal) = reply.refusal {
+        return format!("{refusal:?}");
+    }
+    let rows = reply.rows.iter().map(|row| {
+        let note = match row.outcome {
+            RewindOutcome::Taken => String::new(),
+            outcome => format!(" {outcome:?}"),
+        };
+        let (before, after) = (offset(row.before), offset(row.after));
+        format!(" {}-{}:{before}->{after}{note}", row.topic, row.partition)
+    });
+    format!("{} {}{}", reply.group_type.name(), reply.epoch, rows.collect::<String>())
 }
 
 fn classic(value: &ClassicMetadata) -> String {
@@ -121,6 +160,7 @@ pub(super) fn reply(reply: &GroupReply) -> String {
             format!("{{{}}}", joined(groups, ", "))
         }
         GroupReply::OffsetCommit(reply) => rows(reply.error, &reply.topics),
+        GroupReply::Rewind(reply) => rewound(reply),
         GroupReply::OffsetDelete(reply) => rows(reply.error, &reply.topics),
         GroupReply::OffsetFetch(reply) => fetched(reply),
         GroupReply::Done => "done".to_owned(),

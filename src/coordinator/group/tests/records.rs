@@ -11,9 +11,9 @@ use rand::{Rng, SeedableRng};
 use crate::coordinator::group::GroupShard;
 use crate::coordinator::group::event::{Client, JoinProtocol};
 use crate::coordinator::group::record::{
-    AssignmentMetadata, AssignmentState, ClassicMetadata, ClassicMetadataMember, ClassicProtocols,
-    CommittedOffset, ConsumerMember, ConsumerMetadata, CurrentAssignment, GroupRecord,
-    OwnedPartitions, Partitions, ResolvedRegex,
+    AssignmentMetadata, AssignmentState, BeforeRewind, ClassicMetadata, ClassicMetadataMember,
+    ClassicProtocols, CommittedOffset, ConsumerMember, ConsumerMetadata, CurrentAssignment,
+    GroupRecord, OwnedPartitions, Partitions, ResolvedRegex,
 };
 use crate::coordinator::shard::{KeyValue, Shard};
 
@@ -49,6 +49,31 @@ fn offset(expire_timestamp: Option<i64>, leader_epoch: i32) -> GroupRecord {
             commit_timestamp: Timestamp(1000),
             expire_timestamp: expire_timestamp.map(Timestamp),
         }),
+    }
+}
+
+fn before_rewind(offset: Option<i64>) -> GroupRecord {
+    GroupRecord::BeforeRewind {
+        group_id: Arc::from("g"),
+        topic: "orders".to_owned(),
+        partition: PartitionId(7),
+        value: Some(BeforeRewind {
+            offset: offset.map(Offset),
+            leader_epoch: LeaderEpoch(3),
+            metadata: "note".to_owned(),
+            rewind_timestamp: Timestamp(1000),
+        }),
+    }
+}
+
+/// Kafka has given out the numbers up to 20 or so, and leaves out keys of other numbers.
+#[test]
+fn what_is_kept_of_a_rewind_is_read_as_written_and_strange_to_kafka() {
+    for offset in [None, Some(0), Some(i64::MAX)] {
+        let record = before_rewind(offset);
+        let bytes = GroupShard::encode(&record);
+        assert_eq!(bytes.key[..2], *b"HW");
+        assert_eq!(GroupShard::decode(&bytes), Ok(Some(record)));
     }
 }
 

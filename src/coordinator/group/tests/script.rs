@@ -14,10 +14,10 @@ use super::harness::{Machine, Outcome};
 use super::{consumer_script, print};
 use crate::coordinator::group::GroupSoft;
 use crate::coordinator::group::event::{
-    Client, DescribeGroup, GroupConfig, GroupId, GroupRequest, Heartbeat, JoinGroup, JoinProtocol,
-    LeaveGroup, LeavingMember, ListGroups, MemberId, MigrationPolicy, OffsetCommit,
-    OffsetCommitPartition, OffsetCommitTopic, OffsetDelete, OffsetFetch, OffsetFetchTopic,
-    SyncGroup,
+    Client, ConsumerGroupConfig, DescribeGroup, GroupConfig, GroupId, GroupRequest, Heartbeat,
+    JoinGroup, JoinProtocol, LeaveGroup, LeavingMember, ListGroups, MemberId, MigrationPolicy,
+    OffsetCommit, OffsetCommitPartition, OffsetCommitTopic, OffsetDelete, OffsetFetch,
+    OffsetFetchTopic, Rewind, RewindPlace, RewindTarget, RewindTo, SyncGroup,
 };
 use crate::coordinator::shard::When;
 
@@ -107,6 +107,7 @@ impl Script {
     fn run(&mut self, command: &Command) -> String {
         let request = match command.name.as_str() {
             "config" => return self.configure(command),
+            "config-group" => return self.configure_group(command),
             "advance" => return self.advance(command.arg(0)),
             "reload" => {
                 self.labels.clear();
@@ -124,8 +125,8 @@ impl Script {
             }),
             "list" => list(command),
             "delete" => GroupRequest::DeleteGroup(group_id(command)),
-            "commit" => GroupRequest::OffsetCommit(commit(command, 3)),
-            "rewind" => GroupRequest::Rewind(commit(command, 1)),
+            "commit" => GroupRequest::OffsetCommit(commit(command)),
+            "rewind" => rewind(command),
             "fetch" => fetch(command),
             "delete-offsets" => GroupRequest::OffsetDelete(OffsetDelete {
                 group_id: group_id(command),
@@ -216,6 +217,19 @@ impl Script {
         String::new()
     }
 
+    /// What is set on a KIP-848 group.
+    fn configure_group(&mut self, command: &Command) -> String {
+        let mut config = GroupConfig::clone(&self.machine.soft.config);
+        let of_group = ConsumerGroupConfig {
+            session_timeout_ms: command.option("session"),
+            heartbeat_interval_ms: command.option("heartbeat"),
+            assignment_interval_ms: command.option("interval"),
+        };
+        config.consumer_groups.insert(group_id(command), of_group);
+        self.machine.request(0, GroupRequest::Configure(Arc::new(config)));
+        String::new()
+    }
+
     fn join(&mut self, command: &Command) -> GroupRequest {
         let member_id: String = command.arg(1);
         let protocol_type = command.option("type").unwrap_or_else(|| "consumer".to_owned());
@@ -301,9 +315,39 @@ fn list(command: &Command) -> GroupRequest {
     GroupRequest::ListGroups(ListGroups { states: words("states"), types: words("types") })
 }
 
-/// What is committed stands behind `skip` other words; a rewind has no member and no generation.
-fn commit(command: &Command, skip: usize) -> OffsetCommit {
-    let words = command.args()[skip..].iter().filter(|word| word.contains('@'));
+/// `t-0@5`, `t-0@+5`, `t-0@-5`, within `start=` and `end=`; `before` undoes.
+fn rewind(command: &Command) -> GroupRequest {
+    let words = command.args()[1..].iter().filter(|word| word.contains('@'));
+    let places = words.map(|word| {
+        let (place, target) = word.split_once('@').unwrap();
+        let (topic, partition) = partition(place);
+        let number = target.parse().unwrap();
+        let target = match target.starts_with(['+', '-']) {
+            true => RewindTarget::Shift(number),
+            false => RewindTarget::Offset(Offset(number)),
+        };
+        RewindPlace {
+            topic,
+            topic_id: TopicId::default(),
+            partition,
+            target,
+            log_start_offset: Offset(command.option("start").unwrap_or(0)),
+            end_offset: Offset(command.option("end").unwrap_or(100)),
+        }
+    });
+    GroupRequest::Rewind(Rewind {
+        group_id: group_id(command),
+        to: match command.has("before") {
+            true => RewindTo::Before,
+            false => RewindTo::Places(places.collect()),
+        },
+        is_dry_run: command.has("dry"),
+    })
+}
+
+/// What is committed stands behind group, member and generation.
+fn commit(command: &Command) -> OffsetCommit {
+    let words = command.args()[3..].iter().filter(|word| word.contains('@'));
     let topics = words.map(|word| {
         let (place, committed) = word.split_once('@').unwrap();
         let (topic, partition) = partition(place);
@@ -321,8 +365,8 @@ fn commit(command: &Command, skip: usize) -> OffsetCommit {
     });
     OffsetCommit {
         group_id: group_id(command),
-        generation_id_or_member_epoch: if skip == 3 { command.arg(2) } else { -1 },
-        member_id: if skip == 3 { member_id(command) } else { MemberId::from("") },
+        generation_id_or_member_epoch: command.arg(2),
+        member_id: member_id(command),
         group_instance_id: command.option("instance"),
         retention_time_ms: command.option("retention"),
         supports_member_epochs: command.has("v9"),

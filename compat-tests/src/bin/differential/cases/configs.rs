@@ -1,4 +1,4 @@
-//! DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
+//! DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigResources.
 
 use compat_tests::requests::text;
 use kafka_protocol::messages::alter_configs_request as replaced;
@@ -6,9 +6,10 @@ use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::incremental_alter_configs_request as changed;
 use kafka_protocol::messages::{
     AlterConfigsRequest, ApiKey, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
 };
 
-use crate::case::Case;
+use crate::case::{Case, Memory};
 use crate::setup::{COMPACTED, EMPTY};
 
 const TOPIC: i8 = 2;
@@ -198,12 +199,7 @@ fn other_changes() -> Vec<Case> {
             &[(SET, "listeners", Some("PLAINTEXT://:1"))],
         ),
         on("a config that brokers do not have", BROKER, "1", &[(SET, "no.such.config", Some("1"))]),
-        on(
-            "an unknown group's offsets",
-            GROUP,
-            "",
-            &[(SET, "consumer.session.timeout.ms", Some("50000"))],
-        ),
+        on("all groups", GROUP, "", &[(SET, "consumer.session.timeout.ms", Some("50000"))]),
         on("an unknown group config", GROUP, "g", &[(SET, "no.such.config", Some("1"))]),
         Case::new(Api, "no resources")
             .ask(|_| IncrementalAlterConfigsRequest::default().with_resources(vec![])),
@@ -230,6 +226,84 @@ fn other_changes() -> Vec<Case> {
             })
             .in_version(4)
             .settles(),
+    ]
+}
+
+/// Changes of a group's configs, and what they are afterwards.
+fn group_changed(name: &str, changes: &'static [Change]) -> Case {
+    let first = &[(SET, "consumer.heartbeat.interval.ms", Some("6000"))];
+    let describe_group = |m: &Memory| describe(vec![resource(GROUP, &m.own("g"), None)]);
+    Case::new(ApiKey::IncrementalAlterConfigs, name)
+        .fresh()
+        .step("set", |m| change(GROUP, &m.own("g"), first))
+        .step("change", move |m| change(GROUP, &m.own("g"), changes))
+        .step("describe", describe_group)
+        .in_version(4)
+        .settles()
+        .step("replace", |m| {
+            replace(GROUP, &m.own("g"), &[("consumer.assignment.interval.ms", Some("500"))])
+        })
+        .in_version(2)
+        .step("describe again", describe_group)
+        .in_version(4)
+        .settles()
+        .step("delete", |m| {
+            change(GROUP, &m.own("g"), &[(DELETE, "consumer.assignment.interval.ms", None)])
+        })
+}
+
+fn group_changes() -> Vec<Case> {
+    vec![
+        group_changed("a group's, one", &[(SET, "consumer.session.timeout.ms", Some("50000"))]),
+        group_changed("a group's, back", &[(DELETE, "consumer.heartbeat.interval.ms", None)]),
+        group_changed("a group's, nothing", &[]),
+        group_changed(
+            "a group's, too small",
+            &[(SET, "consumer.session.timeout.ms", Some("44999"))],
+        ),
+        group_changed(
+            "a group's, too large",
+            &[(SET, "consumer.heartbeat.interval.ms", Some("15001"))],
+        ),
+        group_changed("a group's, zero", &[(SET, "consumer.heartbeat.interval.ms", Some("0"))]),
+        group_changed(
+            "a group's, no number",
+            &[(SET, "consumer.heartbeat.interval.ms", Some("x"))],
+        ),
+        group_changed("a group's, unset unknown", &[(DELETE, "no.such.config", None)]),
+        group_changed("a group's, appended", &[(APPEND, "consumer.session.timeout.ms", Some("1"))]),
+        group_changed(
+            "a group's, as of a share group",
+            &[
+                (SET, "share.auto.offset.reset", Some("by_duration:PT1H")),
+                (SET, "share.isolation.level", Some("read_committed")),
+            ],
+        ),
+        group_changed(
+            "a group's, not as of a share group",
+            &[(SET, "share.auto.offset.reset", Some("by_duration:1h"))],
+        ),
+        group_changed(
+            "a group's, as of a streams group",
+            &[(SET, "streams.num.standby.replicas", Some("2"))],
+        ),
+        group_changed(
+            "a group's, not as of a streams group",
+            &[(SET, "streams.num.standby.replicas", Some("3"))],
+        ),
+    ]
+}
+
+fn resources() -> Vec<Case> {
+    use ApiKey::ListConfigResources as Api;
+    let list =
+        |types: &[i8]| ListConfigResourcesRequest::default().with_resource_types(types.to_vec());
+    vec![
+        Case::new(Api, "client metrics").ask(move |_| list(&[])).versions(0..=0),
+        Case::new(Api, "brokers").ask(move |_| list(&[BROKER])).versions(1..=1),
+        Case::new(Api, "loggers").ask(move |_| list(&[BROKER_LOGGER])).versions(1..=1),
+        Case::new(Api, "client metrics of all").ask(move |_| list(&[16])).versions(1..=1),
+        Case::new(Api, "an unknown type").ask(move |_| list(&[BROKER, 3])).versions(1..=1),
     ]
 }
 
@@ -294,6 +368,8 @@ pub fn cases() -> Vec<Case> {
     let mut cases = descriptions();
     cases.extend(changes());
     cases.extend(other_changes());
+    cases.extend(group_changes());
+    cases.extend(resources());
     cases.extend(replacements());
     cases
 }

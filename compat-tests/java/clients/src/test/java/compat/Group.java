@@ -7,9 +7,12 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -23,11 +26,17 @@ final class Group implements AutoCloseable {
     private int rounds;
     final List<Process> processes = new ArrayList<>();
     private final List<Thread> readers = new ArrayList<>();
-    private final List<Set<String>> seen = new ArrayList<>();
+    private final List<Map<String, Integer>> seen = new ArrayList<>();
+    private final String protocol;
 
     Group(Broker broker, String topic) throws Exception {
+        this(broker, topic, "classic");
+    }
+
+    Group(Broker broker, String topic, String protocol) throws Exception {
         this.broker = broker;
         this.topic = topic;
+        this.protocol = protocol;
         broker.createTopic(topic, PARTITIONS);
         for (int i = 0; i < 2; i++) {
             start();
@@ -39,12 +48,12 @@ final class Group implements AutoCloseable {
         Process process = new ProcessBuilder(java, "-Xmx128m", "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
                 "-cp", System.getProperty("java.class.path"), "compat.Member",
-                System.getenv("BOOTSTRAP"), topic)
+                System.getenv("BOOTSTRAP"), topic, protocol)
                 .redirectError(ProcessBuilder.Redirect.INHERIT).start();
-        Set<String> lines = ConcurrentHashMap.newKeySet();
+        Map<String, Integer> lines = new ConcurrentHashMap<>();
         Thread reader = new Thread(() -> {
             var input = new BufferedReader(new InputStreamReader(process.getInputStream()));
-            input.lines().forEach(lines::add);
+            input.lines().forEach(line -> lines.merge(line, 1, Integer::sum));
         });
         reader.start();
         processes.add(process);
@@ -56,7 +65,7 @@ final class Group implements AutoCloseable {
     private Set<Integer> partitionsOf(int member, int round) {
         Set<Integer> found = new HashSet<>();
         for (int partition = 0; partition < PARTITIONS; partition++) {
-            if (seen.get(member).contains(partition + " " + round)) {
+            if (seen.get(member).containsKey(partition + " " + round)) {
                 found.add(partition);
             }
         }
@@ -91,6 +100,52 @@ final class Group implements AutoCloseable {
             assertTrue(System.nanoTime() < end, "they do not share: " + got);
             got = round();
         }
+    }
+
+    /** How often each record was processed. */
+    private Map<String, Integer> counts() {
+        Map<String, Integer> counts = new HashMap<>();
+        seen.forEach(lines -> lines.forEach((line, n) -> counts.merge(line, n, Integer::sum)));
+        return counts;
+    }
+
+    void untilCommitted() throws Exception {
+        List<Long> wanted = Collections.nCopies(PARTITIONS, (long) rounds);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+        while (!broker.committed(topic, topic, PARTITIONS).equals(wanted)) {
+            assertTrue(System.nanoTime() < end, "they do not commit " + rounds);
+            Thread.sleep(20);
+        }
+    }
+
+    /** Rewinds the group; what is processed again then is the round `from` and all behind it. */
+    void rewind(String how, int from) throws Exception {
+        Map<String, Integer> before = counts();
+        String command = System.getenv("REWIND") + " " + topic + " " + how;
+        Process rewind = new ProcessBuilder("sh", "-c", command).inheritIO().start();
+        assertEquals(0, rewind.waitFor(), command);
+        Set<String> wanted = new TreeSet<>();
+        for (int round = from; round < rounds; round++) {
+            for (int partition = 0; partition < PARTITIONS; partition++) {
+                wanted.add(partition + " " + round);
+            }
+        }
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(40);
+        Set<String> again = new TreeSet<>();
+        while (!again.containsAll(wanted)) {
+            assertTrue(System.nanoTime() < end, "read again: " + again);
+            Thread.sleep(20);
+            counts().forEach((line, count) -> {
+                if (count > before.getOrDefault(line, 0)) {
+                    again.add(line);
+                }
+            });
+        }
+        assertEquals(wanted, again);
+    }
+
+    int rounds() {
+        return rounds;
     }
 
     /** SIGTERM: the member leaves. */

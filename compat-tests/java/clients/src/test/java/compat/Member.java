@@ -31,8 +31,12 @@ final class Member {
             }
         }));
         Broker broker = new Broker(arguments[0]);
-        try (KafkaConsumer<byte[], byte[]> consumer = broker.consumer("group.id", topic,
-                "session.timeout.ms", Group.SESSION_MS, "heartbeat.interval.ms", 500)) {
+        // Of a KIP-848 group the broker says both times.
+        Object[] settings = arguments[2].equals("consumer")
+                ? new Object[] {"group.id", topic, "group.protocol", "consumer"}
+                : new Object[] {"group.id", topic, "session.timeout.ms", Group.SESSION_MS,
+                    "heartbeat.interval.ms", 500};
+        try (KafkaConsumer<byte[], byte[]> consumer = broker.consumer(settings)) {
             consumer.subscribe(List.of(topic));
             while (!done.get()) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {

@@ -67,6 +67,8 @@ class ScenariosTest {
         all.put("group-commit", this::groupCommit);
         all.put("group-share", this::groupShare);
         all.put("group-takeover", this::groupTakeover);
+        all.put("group-rewind", topic -> groupRewind(topic, "classic"));
+        all.put("group-rewind-848", topic -> groupRewind(topic, "consumer"));
         return all;
     }
 
@@ -286,6 +288,24 @@ class ScenariosTest {
     private void groupShare(String topic) throws Exception {
         try (Group group = new Group(broker, topic)) {
             group.untilShared();
+            group.leave(0);
+            group.leave(1);
+            group.checkAllProcessed();
+        }
+    }
+
+    private void groupRewind(String topic, String protocol) throws Exception {
+        try (Group group = new Group(broker, topic, protocol)) {
+            group.untilShared();
+            for (int i = 0; i < 4; i++) {
+                group.round();
+            }
+            group.untilCommitted();
+            int before = group.rounds();
+            group.rewind("--to-offset " + (before - 3), before - 3);
+            group.round();
+            group.rewind("--undo", before);
+            group.untilCommitted();
             group.leave(0);
             group.leave(1);
             group.checkAllProcessed();

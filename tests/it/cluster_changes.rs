@@ -1,0 +1,143 @@
+//! Partitions move between processes, and processes join the cluster and leave it.
+
+use compat_tests::broker::is_kafka;
+use compat_tests::requests::{CREATE_TOPICS_VERSION, METADATA_VERSION, metadata, topic_name};
+use compat_tests::{Broker, Connection};
+use kafka_protocol::messages::alter_partition_reassignments_request::{
+    ReassignablePartition, ReassignableTopic,
+};
+use kafka_protocol::messages::describe_quorum_request::{PartitionData, TopicData};
+use kafka_protocol::messages::{
+    AlterPartitionReassignmentsRequest, BrokerId, DescribeQuorumRequest,
+    ListPartitionReassignmentsRequest, UnregisterBrokerRequest,
+};
+use protocol::ErrorCode;
+
+use crate::cluster::{IDS, TOPIC, Trio, assigned, eventually};
+use crate::harness::error;
+
+fn reassign(connection: &mut Connection, partition: i32, target: Option<&[i32]>) -> ErrorCode {
+    let ids = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect();
+    let row = ReassignablePartition::default()
+        .with_partition_index(partition)
+        .with_replicas(target.map(ids));
+    let topic =
+        ReassignableTopic::default().with_name(topic_name(TOPIC)).with_partitions(vec![row]);
+    let request = AlterPartitionReassignmentsRequest::default()
+        .with_timeout_ms(10_000)
+        .with_topics(vec![topic]);
+    let answer = connection.call(1, &request);
+    assert_eq!(error(answer.error_code), ErrorCode::None);
+    error(answer.responses[0].partitions[0].error_code)
+}
+
+fn wait_until_done(trio: &Trio) {
+    let request = ListPartitionReassignmentsRequest::default().with_topics(None);
+    eventually("end of the reassignments", || {
+        let listed = trio.anyone().call(0, &request);
+        listed.topics.is_empty().then_some(())
+    });
+}
+
+#[test]
+fn partitions_move_with_their_records_though_a_broker_is_killed_on_the_way() {
+    if is_kafka() {
+        return;
+    }
+    let mut trio = Trio::start();
+    let placed: [&[i32]; 3] = [&[1], &[2], &[3]];
+    let created = trio.anyone().call(CREATE_TOPICS_VERSION, &assigned(TOPIC, &placed));
+    assert_eq!(error(created.topics[0].error_code), ErrorCode::None);
+    for partition in 0..3 {
+        for n in 0..20 {
+            assert_eq!(trio.append(partition, &format!("value {n}")), n);
+        }
+    }
+    let targets: [&[i32]; 3] = [&[2, 3], &[3, 1], &[1, 2]];
+    for (partition, target) in (0..).zip(targets) {
+        let accepted = reassign(&mut trio.brokers[&3].connect(), partition, Some(target));
+        assert_eq!(accepted, ErrorCode::None);
+    }
+    let killed = trio.brokers.remove(&1).expect("there").kill();
+    trio.brokers.insert(1, Broker::start(killed));
+    wait_until_done(&trio);
+    for id in IDS {
+        trio.see("replicas where they shall be", id, |rows| {
+            rows.iter().zip(targets).all(|(row, target)| {
+                let replicas: Vec<i32> = row.replica_nodes.iter().map(|id| id.0).collect();
+                replicas == target && row.isr_nodes.len() == 2 && row.leader_id.0 > 0
+            })
+        });
+    }
+    let expected: Vec<String> = (0..20).map(|n| format!("value {n}")).collect();
+    for partition in 0..3 {
+        assert_eq!(trio.values_of(partition), expected);
+        assert_eq!(trio.append(partition, "after"), 20);
+    }
+    let unchanged = reassign(&mut trio.anyone(), 0, None);
+    assert_eq!(unchanged, ErrorCode::NoReassignmentInProgress);
+    let unknown = reassign(&mut trio.anyone(), 0, Some(&[7]));
+    assert_eq!(unknown, ErrorCode::InvalidReplicaAssignment);
+}
+
+fn quorum(connection: &mut Connection) -> (Vec<i32>, Vec<i32>) {
+    let topic = TopicData::default()
+        .with_topic_name(topic_name("__cluster_metadata"))
+        .with_partitions(vec![PartitionData::default()]);
+    let request = DescribeQuorumRequest::default().with_topics(vec![topic]);
+    let answer = connection.call(2, &request);
+    assert_eq!(error(answer.error_code), ErrorCode::None);
+    let row = &answer.topics[0].partitions[0];
+    assert!(row.leader_id.0 > 0 && row.high_watermark > 0, "{row:?}");
+    let ids = |replicas: &[kafka_protocol::messages::describe_quorum_response::ReplicaState]| {
+        replicas.iter().map(|replica| replica.replica_id.0).collect()
+    };
+    (ids(&row.current_voters), ids(&row.observers))
+}
+
+fn unregister(connection: &mut Connection, id: i32) -> ErrorCode {
+    let request = UnregisterBrokerRequest::default().with_broker_id(BrokerId(id));
+    error(connection.call(0, &request).error_code)
+}
+
+#[test]
+fn a_broker_beyond_the_voters_joins_takes_partitions_and_leaves() {
+    if is_kafka() {
+        return;
+    }
+    let mut trio = Trio::start();
+    assert_eq!(quorum(&mut trio.anyone()), (vec![1, 2, 3], vec![]));
+    trio.brokers.insert(4, Broker::start(trio.fourth()));
+    assert_eq!(quorum(&mut trio.brokers[&4].connect()), (vec![1, 2, 3], vec![4]));
+    let created = trio.brokers[&2].connect();
+    let created = { created }.call(CREATE_TOPICS_VERSION, &assigned(TOPIC, &[&[4, 1], &[4, 2]]));
+    assert_eq!(error(created.topics[0].error_code), ErrorCode::None);
+    for id in [1, 2, 3, 4] {
+        trio.see("partitions that the fourth leads", id, |rows| {
+            rows.iter().all(|row| row.leader_id.0 == 4)
+        });
+    }
+    for partition in 0..2 {
+        assert_eq!(trio.append(partition, "there"), 0);
+    }
+    // It comes back with what it had, at another port for the others.
+    let fourth = trio.brokers.remove(&4).expect("there").kill();
+    trio.brokers.insert(4, Broker::start(fourth));
+    for partition in 0..2 {
+        assert_eq!(trio.append(partition, "again"), 1);
+        let target = Some(&IDS[..]);
+        assert_eq!(reassign(&mut trio.anyone(), partition, target), ErrorCode::None);
+    }
+    wait_until_done(&trio);
+    assert!(trio.brokers.remove(&4).expect("there").terminate().success());
+    assert_eq!(unregister(&mut trio.anyone(), 4), ErrorCode::None);
+    assert_eq!(unregister(&mut trio.anyone(), 4), ErrorCode::BrokerIdNotRegistered);
+    eventually("cluster of three", || {
+        let brokers = trio.anyone().call(METADATA_VERSION, &metadata(&[], false)).brokers;
+        let (voters, observers) = quorum(&mut trio.anyone());
+        (brokers.len() == 3 && voters.len() == 3 && observers.is_empty()).then_some(())
+    });
+    for partition in 0..2 {
+        assert_eq!(trio.values_of(partition), ["there", "again"]);
+    }
+}

@@ -41,6 +41,8 @@ pub struct Shared {
     pub finish: AtomicBool,
     /// Where each partition ends, when readers shall finish.
     pub ends: Vec<AtomicI64>,
+    /// How far the members of each group have come together.
+    pub reached: BTreeMap<u16, Vec<AtomicI64>>,
     /// The next number for a producer id.
     pub next_producer: AtomicU16,
     started: Instant,
@@ -48,7 +50,11 @@ pub struct Shared {
 
 impl Shared {
     /// A run that begins now.
-    pub fn new(addresses: BTreeMap<i32, SocketAddr>, topics: Vec<(String, i32)>) -> Shared {
+    pub fn new(
+        addresses: BTreeMap<i32, SocketAddr>,
+        topics: Vec<(String, i32)>,
+        groups: &[u16],
+    ) -> Shared {
         let partitions = topics.iter().map(|(_, count)| *count as usize).sum();
         let offsets = || (0..partitions).map(|_| AtomicI64::new(0)).collect();
         Shared {
@@ -60,6 +66,7 @@ impl Shared {
             last_acknowledged: (0..partitions).map(|_| AtomicU32::new(0)).collect(),
             acknowledged_ends: offsets(),
             ends: offsets(),
+            reached: groups.iter().map(|group| (*group, offsets())).collect(),
             next_producer: AtomicU16::new(0),
             started: Instant::now(),
         }
@@ -104,6 +111,23 @@ impl Shared {
         let end = self.ends.get(usize::from(partition));
         let end = end.map_or(0, |end| end.load(Ordering::Acquire));
         self.finish.load(Ordering::Acquire) && position >= end
+    }
+
+    /// Notes that a member of a group has come to `position`.
+    pub fn reach(&self, group: u16, partition: Partition, position: i64) {
+        let reached = self.reached.get(&group).and_then(|all| all.get(usize::from(partition)));
+        if let Some(reached) = reached {
+            reached.fetch_max(position, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether the members of a group are done. None of them ends before: what one of them gives
+    /// up another one has to take on.
+    pub fn is_read_by_group(&self, group: u16) -> bool {
+        let reached = self.reached.get(&group).into_iter().flatten();
+        self.partitions()
+            .zip(reached)
+            .all(|(partition, reached)| self.is_read(partition, reached.load(Ordering::Acquire)))
     }
 }
 

@@ -37,6 +37,7 @@ impl Reading {
         match client.fetch(partition, self.position) {
             Ok(fetched) => {
                 self.position = fetched.next;
+                client.shared.reach(self.session.reader, partition, self.position);
                 let at = client.shared.now();
                 let records = fetched.records;
                 let some = !records.is_empty();

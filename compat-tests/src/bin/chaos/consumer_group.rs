@@ -54,7 +54,7 @@ pub fn run(shared: &Shared, group: u16, seed: u64) -> History {
         readings: Vec::new(),
         reported_at: Instant::now(),
     };
-    while !shared.is_over() && !member.is_done() {
+    while !shared.is_over() && !shared.is_read_by_group(group) {
         let result = if member.epoch <= 0 { member.join() } else { member.work() };
         if let Err(failure) = result {
             member.failed(&failure);
@@ -65,13 +65,6 @@ pub fn run(shared: &Shared, group: u16, seed: u64) -> History {
 }
 
 impl Member<'_> {
-    fn is_done(&self) -> bool {
-        let shared = self.client.shared;
-        let read = |r: &Reading| shared.is_read(r.session.partition, r.position);
-        let settled = self.readings.len() == self.target.len();
-        self.epoch > 0 && settled && !self.readings.is_empty() && self.readings.iter().all(read)
-    }
-
     fn failed(&mut self, failure: &Failure) {
         self.client.history.error(format!("consumer group: {}", failure.name()));
         thread::sleep(BACKOFF);

@@ -87,7 +87,7 @@ pub fn run(settings: &Settings, dir: &Path) -> Result<Found, String> {
     let (mut cluster, addresses) = made.map_err(|error| error.to_string())?;
     cluster.start_all().map_err(|error| format!("the brokers cannot be started: {error}"))?;
     let topics = TOPICS.map(|(topic, partitions)| (topic.to_owned(), partitions));
-    let shared = Shared::new(addresses, topics.to_vec());
+    let shared = Shared::new(addresses, topics.to_vec(), &GROUPS);
     form(&shared, &mut cluster)?;
     println!("three brokers have formed a cluster after {} ms", shared.now());
 

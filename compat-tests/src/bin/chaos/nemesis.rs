@@ -79,7 +79,8 @@ impl Nemesis<'_> {
             Some(_) => format!("broker {victim}, "),
             None => String::new(),
         };
-        println!("{at:7.1} s  {number:3}  {}: {whom}{hold:.1} s", step.fault);
+        let leaders = self.leaders();
+        println!("{at:7.1} s  {number:3}  {}: {whom}{hold:.1} s; leaders {leaders}", step.fault);
         // Every third fault comes while a partition changes its replicas.
         if self.moves && (step.fault == Fault::Reassign || dice.below(3) == 0) {
             self.reassign(&mut dice);
@@ -306,6 +307,20 @@ impl Nemesis<'_> {
         });
         let (topic, index) = shared.place(silent?);
         Some(format!("{topic}-{index} has acknowledged nothing since {since} ms"))
+    }
+
+    /// Who leads the partitions, as some broker says.
+    fn leaders(&mut self) -> String {
+        let topics: Vec<&str> =
+            self.client.shared.topics.iter().map(|(topic, _)| topic.as_str()).collect();
+        let broker = self.client.anyone();
+        let answer = self.client.call(broker, METADATA_VERSION, &metadata(&topics, false));
+        let Ok(answer) = answer else { return "unknown".to_owned() };
+        let rows = answer.topics.iter().flat_map(|topic| &topic.partitions);
+        let mut leaders: Vec<(i32, i32)> =
+            rows.map(|row| (row.partition_index, row.leader_id.0)).collect();
+        leaders.sort_unstable();
+        leaders.iter().map(|(_, leader)| leader.to_string()).collect::<Vec<_>>().join(" ")
     }
 
     fn out_of_sync(&mut self) -> Option<String> {

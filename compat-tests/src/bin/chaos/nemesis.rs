@@ -85,6 +85,10 @@ impl Nemesis<'_> {
         if self.moves && (step.fault == Fault::Reassign || dice.below(3) == 0) {
             self.reassign(&mut dice);
         }
+        // A partition that has two replicas for a while waits for both of them.
+        let moving = step.fault != Fault::Reassign && !self.moved.is_empty();
+        let beside = if moving { ", a partition moving" } else { "" };
+        let name = format!("{}{beside}", step.fault.name());
         self.inflict(step, victim, &mut dice);
         self.heal(victim);
         let healed = self.client.shared.now();
@@ -99,7 +103,7 @@ impl Nemesis<'_> {
             println!("               well again after {seconds:.1} s");
         }
         let to = self.client.shared.now();
-        self.windows.push(Window { name: step.fault.name(), from, to });
+        self.windows.push(Window { name, from, to });
         self.rest(step.calm_ms);
     }
 

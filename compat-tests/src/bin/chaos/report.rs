@@ -72,11 +72,11 @@ fn counts(found: &Found) {
 
 fn faults(found: &Found) {
     println!();
-    println!("{:<32} {:>6} {:>16} {:>16}", "fault", "times", "one partition", "all partitions");
+    println!("{:<48} {:>6} {:>16} {:>16}", "fault", "times", "one partition", "all partitions");
     for (name, cost) in costs(&found.history, &found.windows) {
         let seconds = |ms| format!("{:.1} s", f64::from(ms) / 1e3);
         let (one, all) = (seconds(cost.one_partition), seconds(cost.all_partitions));
-        println!("{name:<32} {:>6} {one:>16} {all:>16}", cost.count);
+        println!("{name:<48} {:>6} {one:>16} {all:>16}", cost.count);
     }
     println!("(the longest time without a successful produce, fault and recovery together)");
     println!();

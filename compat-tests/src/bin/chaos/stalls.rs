@@ -8,7 +8,7 @@ use crate::history::{History, Ms, Outcome, Partition};
 #[derive(Debug, Clone)]
 pub struct Window {
     /// Its kind, as the table names it.
-    pub name: &'static str,
+    pub name: String,
     /// When it began.
     pub from: Ms,
     /// When all was well again.
@@ -27,7 +27,7 @@ pub struct Cost {
 }
 
 /// The cost of each kind of fault that came.
-pub fn costs(history: &History, windows: &[Window]) -> BTreeMap<&'static str, Cost> {
+pub fn costs(history: &History, windows: &[Window]) -> BTreeMap<String, Cost> {
     let mut by_partition: BTreeMap<Partition, Vec<Ms>> = BTreeMap::new();
     let mut all = Vec::new();
     for sent in &history.sent {
@@ -38,9 +38,9 @@ pub fn costs(history: &History, windows: &[Window]) -> BTreeMap<&'static str, Co
     }
     all.sort_unstable();
     by_partition.values_mut().for_each(|times| times.sort_unstable());
-    let mut costs: BTreeMap<&'static str, Cost> = BTreeMap::new();
+    let mut costs: BTreeMap<String, Cost> = BTreeMap::new();
     for window in windows {
-        let cost = costs.entry(window.name).or_default();
+        let cost = costs.entry(window.name.clone()).or_default();
         cost.count += 1;
         cost.all_partitions = cost.all_partitions.max(longest(&all, window));
         for times in by_partition.values() {
@@ -79,7 +79,7 @@ mod tests {
         let times = [(0, 5), (0, 10), (0, 90), (0, 100), (1, 40), (1, 50), (1, 200)];
         let sent = times.map(|(partition, at)| acknowledged(partition, at)).to_vec();
         let history = History { sent, ..History::default() };
-        let window = |name, from, to| Window { name, from, to };
+        let window = |name: &str, from, to| Window { name: name.to_owned(), from, to };
         let costs = costs(&history, &[window("a", 20, 60), window("a", 92, 99), window("b", 3, 6)]);
         assert_eq!(costs["a"], Cost { count: 2, one_partition: 150, all_partitions: 40 });
         assert_eq!(costs["b"], Cost { count: 1, one_partition: 37, all_partitions: 5 });
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_window_without_an_acknowledgement_is_a_pause_as_a_whole() {
-        let window = Window { name: "a", from: 10, to: 30 };
+        let window = Window { name: "a".to_owned(), from: 10, to: 30 };
         assert_eq!(longest(&[], &window), 20);
     }
 }

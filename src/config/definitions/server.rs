@@ -57,8 +57,10 @@ pub(super) const ROWS: &[Definition] = &[
     string("highwater.log.format", Some("text"))
         .one_of(&["text", "json"])
         .doc("Whether log lines are for people (text) or for machines (json)."),
-    string("highwater.peer.listener", None)
-        .doc("Where this broker listens for the others, as host:port; a broker that is no controller listens on port 9093."),
+    string("highwater.peer.listener", None).doc(
+        "Where this broker listens for the others, as host:port; a broker that is no controller \
+             listens on port 9093.",
+    ),
     int("initial.broker.registration.timeout.ms", Some("60000"))
         .no_effect(METADATA_LOG)
         .doc("How long a starting broker waits for the controller quorum to accept it."),
@@ -107,9 +109,10 @@ pub(super) const ROWS: &[Definition] = &[
     int("num.replica.alter.log.dirs.threads", None)
         .no_effect(RAFT_REPLICATES)
         .doc("Threads that move replicas between log directories."),
-    list("process.roles", Some("broker,controller"))
-        .one_of(&["broker", "controller"])
-        .doc("What this node is: broker, or both; a broker alone joins the controllers that it is told of."),
+    list("process.roles", Some("broker,controller")).one_of(&["broker", "controller"]).doc(
+        "What this node is: broker, or both; a broker alone joins the controllers that it is \
+             told of.",
+    ),
     int("producer.purgatory.purge.interval.requests", Some("1000"))
         .no_effect(NO_PURGATORY)
         .doc("After how many requests Kafka clears delayed produces."),

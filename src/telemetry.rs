@@ -458,7 +458,9 @@ pub fn install_logs(format: LogFormat) {
         let kafka_level = std::env::var("KAFKA_LOG4J_ROOT_LOGLEVEL").unwrap_or_default();
         // openraft says at `info` what only its developers want to know, and what its callers are
         // told as an error, and act upon, it logs as one as well.
-        EnvFilter::new(format!("{},openraft=warn,openraft::raft=off", log_level(&kafka_level)))
+        // So it does with answers to heartbeats of a group that has closed meanwhile.
+        let quiet = "openraft=warn,openraft::raft=off,openraft::core::heartbeat=off";
+        EnvFilter::new(format!("{},{quiet}", log_level(&kafka_level)))
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| level());
     let registry = tracing_subscriber::registry().with(filter);

@@ -103,7 +103,10 @@ fn convert(
             partitions(&assignment.assigned_partitions, topics)
         }
     };
-    let metadata = member.metadata(classic.protocol_name.as_deref());
+    // Before its first generation a group has no protocol yet; any that the member offers says what
+    // it subscribes to.
+    let offered = member.protocols.first().map(|protocol| protocol.name.as_str());
+    let metadata = member.metadata(classic.protocol_name.as_deref().or(offered));
     let subscription = Subscription::decode(&metadata).map_err(|_| malformed())?;
     let names: BTreeSet<String> = subscription.topics.into_iter().collect();
     let converted = ConsumerMember {

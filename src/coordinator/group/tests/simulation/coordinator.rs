@@ -1,10 +1,15 @@
 //! The machine as a broker runs it: a log that commits late, timers, and crashes that lose what
 //! was not committed.
 
-use crate::coordinator::group::event::{GroupReply, GroupRequest};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::coordinator::group::event::{GroupReply, GroupRequest, MemberId};
 use crate::coordinator::group::{GroupHard, GroupRecord, GroupShard, GroupSoft, GroupTimer};
 use crate::coordinator::shard::{Effect, Event, Now, RequestToken, Shard, Steady, When};
-use protocol::types::Timestamp;
+use protocol::types::{PartitionId, Timestamp};
+
+use super::GROUP;
+use super::truth::{Life, Truth};
 
 /// A reply on its way.
 pub(super) type Reply = (RequestToken, GroupReply);
@@ -17,7 +22,11 @@ pub(super) struct Coordinator {
     committed: usize,
     timers: Vec<(Steady, u64, GroupTimer)>,
     set: u64,
-    held: Vec<(usize, Reply)>,
+    held: Vec<(usize, Life, Reply)>,
+    /// How often the group has begun anew, and the epoch that it has come to.
+    life: Life,
+    epoch: i32,
+    pub(super) truth: Truth,
     /// The steady clock starts anew with each coordinator.
     steady_base: i64,
 }
@@ -33,6 +42,9 @@ impl Coordinator {
             timers: Vec::new(),
             set: 0,
             held: Vec::new(),
+            life: 0,
+            epoch: 0,
+            truth: Truth::default(),
             steady_base: 0,
         };
         coordinator.event(0, Event::Loaded);
@@ -53,12 +65,17 @@ impl Coordinator {
                         GroupShard::replay(&mut self.hard, record);
                     }
                     self.log.push(records);
+                    self.look_at_epoch();
+                    self.assert_one_owner();
                 }
                 Effect::Reply { token, reply, when } => match when {
                     When::Durable if self.committed < self.log.len() => {
-                        self.held.push((self.log.len(), (token, reply)));
+                        self.held.push((self.log.len(), self.life, (token, reply)));
                     }
-                    _ => replies.push((token, reply)),
+                    _ => {
+                        self.truth.on_reply(self.life, token, &reply);
+                        replies.push((token, reply));
+                    }
                 },
                 Effect::SetTimer(timer, at) => {
                     self.timers.retain(|(_, _, other)| *other != timer);
@@ -84,13 +101,43 @@ impl Coordinator {
         assert!(value.offset.0 >= before, "{before} of {topic}-{partition} becomes {value:?}");
     }
 
-    pub(super) fn request(
-        &mut self,
-        now_ms: i64,
-        token: RequestToken,
-        request: GroupRequest,
-    ) -> Vec<Reply> {
-        self.event(now_ms, Event::Request(token, request))
+    /// The epoch or generation that the log knows.
+    fn durable_epoch(&self) -> Option<i32> {
+        let group = self.hard.group(GROUP)?;
+        match (&group.consumer, &group.classic) {
+            (Some(consumer), _) => Some(consumer.epoch()),
+            (None, classic) => classic.as_ref().map(|metadata| metadata.generation_id),
+        }
+    }
+
+    fn look_at_epoch(&mut self) {
+        let Some(epoch) = self.durable_epoch() else { return };
+        self.life += u32::from(epoch < self.epoch);
+        self.epoch = epoch;
+    }
+
+    /// Whatever the members do, the log never gives a partition to two of them.
+    fn assert_one_owner(&self) {
+        let Some(group) = self.hard.group(GROUP) else { return };
+        let Some(group) = &group.consumer else { return };
+        let mut owners: BTreeMap<PartitionId, &MemberId> = BTreeMap::new();
+        for (member_id, current) in &group.current {
+            for owned in [&current.assigned, &current.pending_revocation] {
+                for partition in owned.values().flat_map(|partitions| partitions.keys()) {
+                    let other = owners.insert(*partition, member_id);
+                    assert_eq!(other, None, "{partition} belongs to {member_id} too");
+                }
+            }
+        }
+        let targets = group.targets.values().flat_map(|target| target.values().flatten());
+        let mut seen = BTreeSet::new();
+        assert!(targets.into_iter().all(|partition| seen.insert(*partition)), "two targets");
+    }
+
+    /// A request arrives.
+    pub(super) fn request(&mut self, now_ms: i64, token: u64, request: GroupRequest) -> Vec<Reply> {
+        self.truth.on_request(token, &request);
+        self.event(now_ms, Event::Request(RequestToken(token), request))
     }
 
     pub(super) fn next_timer_ms(&self) -> Option<i64> {
@@ -116,10 +163,15 @@ impl Coordinator {
     /// The log commits another batch: what waited for it is answered.
     pub(super) fn commit(&mut self) -> Vec<Reply> {
         self.committed = (self.committed + 1).min(self.log.len());
-        let (ready, held) =
-            std::mem::take(&mut self.held).into_iter().partition(|(at, _)| *at <= self.committed);
+        let is_ready = |(at, ..): &(usize, Life, Reply)| *at <= self.committed;
+        let (ready, held) = std::mem::take(&mut self.held).into_iter().partition(is_ready);
         self.held = held;
-        ready.into_iter().map(|(_, reply): (usize, Reply)| reply).collect()
+        let mut replies = Vec::new();
+        for (_, life, (token, reply)) in ready {
+            self.truth.on_reply(life, token, &reply);
+            replies.push((token, reply));
+        }
+        replies
     }
 
     /// Another broker takes over, with what was committed and perhaps a little more.
@@ -144,6 +196,8 @@ impl Coordinator {
         self.timers.clear();
         self.held.clear();
         self.steady_base = now_ms;
+        self.epoch = self.durable_epoch().unwrap_or(self.epoch);
+        self.truth.assert_kept(&self.hard);
         let replies = self.event(now_ms, Event::Loaded);
         assert!(replies.is_empty(), "nobody has asked yet");
     }

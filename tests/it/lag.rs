@@ -26,13 +26,13 @@ use crate::harness::{BINARY, Scene, connect, shared};
 /// How long a figure may take to come true.
 const WITHIN: Duration = Duration::from_secs(20);
 
-fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     let since = std::time::UNIX_EPOCH.elapsed().expect("a clock past 1970");
     since.as_millis() as i64
 }
 
 /// The group's rows, by topic and partition; an empty list for a group that is not known.
-fn lag(broker: &Broker, group: &str) -> Vec<Value> {
+pub fn lag(broker: &Broker, group: &str) -> Vec<Value> {
     let (status, body) = broker.http_get(&format!("/v1/groups/{group}/lag")).expect("an answer");
     if status.contains("404") {
         return Vec::new();
@@ -41,13 +41,13 @@ fn lag(broker: &Broker, group: &str) -> Vec<Value> {
     serde_json::from_str(&body).expect("it is a list of objects")
 }
 
-fn lag_row(broker: &Broker, group: &str) -> Value {
+pub fn lag_row(broker: &Broker, group: &str) -> Value {
     let rows = lag(broker, group);
     assert_eq!(rows.len(), 1, "{rows:?}");
     rows.into_iter().next().expect("there is one")
 }
 
-fn until(what: &str, mut reached: impl FnMut() -> bool) {
+pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
     let deadline = Instant::now() + WITHIN;
     while !reached() {
         assert!(Instant::now() < deadline, "{what}");
@@ -55,12 +55,12 @@ fn until(what: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
-fn commits(connection: &mut Connection, group: &str, topic: &str, partition: i32, offset: i64) {
+pub fn commits(connection: &mut Connection, group: &str, topic: &str, partition: i32, offset: i64) {
     ensure_coordinator(connection, group);
     assert_eq!(commit(connection, group, topic, partition, offset), ErrorCode::None);
 }
 
-fn delete_before(connection: &mut Connection, topic: &str, offset: i64) {
+pub fn delete_before(connection: &mut Connection, topic: &str, offset: i64) {
     let partition = DeleteRecordsPartition::default().with_partition_index(0).with_offset(offset);
     let topic =
         DeleteRecordsTopic::default().with_name(topic_name(topic)).with_partitions(vec![partition]);

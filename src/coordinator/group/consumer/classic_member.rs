@@ -78,6 +78,9 @@ fn join(
     let first = request.protocols.first().ok_or(ErrorCode::InconsistentGroupProtocol)?;
     let subscription = Subscription::decode(&first.metadata);
     let subscription = subscription.map_err(|_| ErrorCode::InconsistentGroupProtocol)?;
+    if returns_too_late(group, request, &subscription) {
+        return Err(ErrorCode::UnknownMemberId);
+    }
     let mut draft = Draft::new(group_id, Some(group));
     take_static_place(cx, &mut draft, request, member_id)?;
     let update = |before: &ConsumerMember| Ok(updated(before, request, &subscription));
@@ -114,6 +117,19 @@ fn join(
     }
     cx.reply_durable(token, GroupReply::JoinGroup(reply));
     Ok(())
+}
+
+/// Whether it was a member and is none any more, and yet means to own partitions. Kafka takes it in
+/// as a new one; but if it were given one of these partitions again it would go on where it was,
+/// and commit offsets from before those of the members that had the partition in between.
+fn returns_too_late(
+    group: &HardConsumerGroup,
+    request: &JoinGroup,
+    subscription: &Subscription,
+) -> bool {
+    !request.member_id.is_empty()
+        && !group.members.contains_key(&request.member_id)
+        && subscription.owned_partitions.iter().any(|owned| !owned.partitions.is_empty())
 }
 
 /// A static member that joins without its id takes the place of the one with its name.

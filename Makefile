@@ -14,7 +14,8 @@ WORKSPACE := --release --locked --workspace
 BINARY := $(TARGET_DIR)/release/highwater
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cluster test check fix it crash chaos sim fuzz compat compat-reference suites \
+.PHONY: help setup build run cluster test check fix it crash chaos sim sim-cluster sim-groups fuzz compat \
+	compat-reference suites \
 	bench bench-smoke bench-vs-kafka differential doc deny ci clean
 
 help: ## Show this list.
@@ -57,11 +58,18 @@ chaos: setup ## Three brokers lose processes, links and disks: MINUTES=30, SEED=
 	$(CARGO) build $(WORKSPACE) --bins
 	$(TARGET_DIR)/release/chaos --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-sim: ## Seeded simulation of the cluster: ITERATIONS=200 seeds, or SEED= replays one twice.
+sim: sim-cluster sim-groups ## Seeded simulation, of the cluster and of groups: ITERATIONS=200 seeds, or SEED= replays one.
+
+sim-cluster:
 	RUSTFLAGS="--cfg tokio_unstable" CARGO_TARGET_DIR=$(SIM_TARGET_DIR) \
 		$(if $(SEED),SEED=$(SEED),ITERATIONS=$(or $(ITERATIONS),200)) \
 		$(CARGO) test --release --locked -p cluster --no-default-features --features sim \
 		--test sim
+
+# The machine is pure: the library's own tests run it, built as everything else is.
+sim-groups: setup
+	$(if $(SEED),SEED=$(SEED),ITERATIONS=$(or $(ITERATIONS),200)) \
+		$(CARGO) test $(WORKSPACE) --lib -- group::tests::simulation
 
 fuzz: setup ## Fuzz targets on the stable toolchain, FUZZ_SECONDS=60 each. T= names one.
 	CARGO_TARGET_DIR=$(TARGET_DIR) protocol/fuzz/run $(or $(FUZZ_SECONDS),60) $(T)
@@ -105,7 +113,7 @@ ci: ## What .ci/run runs: check, tests, crash loops, simulation, short forms of 
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	LOOPS=$(or $(LOOPS),10) $(CARGO) test $(WORKSPACE)
-	@$(MAKE) sim
+	@$(MAKE) sim-cluster
 	SHORT=1 compat-tests/run.sh
 	SHORT=1 compat-tests/suites/run.sh
 	@$(MAKE) differential

@@ -44,7 +44,8 @@ pub(super) struct Network {
 
 impl Network {
     pub(super) fn new(seed: u64) -> Self {
-        let history = std::env::var_os("SEED").map(|_| VecDeque::new());
+        let looks = std::env::var("SEED").is_ok_and(|seed| !seed.is_empty());
+        let history = looks.then(VecDeque::new);
         Network {
             random: StdRng::seed_from_u64(seed),
             now_ms: 0,

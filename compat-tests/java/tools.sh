@@ -4,16 +4,18 @@
 set -euo pipefail
 . "$(dirname "$0")/../lib.sh"
 
-class_path=$("$(dirname "$0")/class-path.sh")
+here=$(dirname "$0")
+class_path=$("$here/class-path.sh")
 server=(--bootstrap-server "$bootstrap")
 
-# Runs class org.apache.kafka.tools.$1. Small heaps and the first compiler: these are short runs.
+# Small heaps and the first compiler: these are short runs.
+java=(java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+    -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$class_path")
+# Runs class org.apache.kafka.tools.$1.
 tool() {
     local class=$1
     shift
-    timeout 90 java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
-        -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
-        -cp "$class_path" "org.apache.kafka.tools.$class" "$@"
+    timeout 90 "${java[@]}" "org.apache.kafka.tools.$class" "$@"
 }
 topics() { tool TopicCommand "${server[@]}" "$@"; }
 offsets() { tool GetOffsetShell "${server[@]}" "$@"; }
@@ -181,6 +183,133 @@ consumer_groups() {
     has_not '^java-group$'
 }
 
+# Waits until a command succeeds; its output is in $work_dir/out.
+until_ok() {
+    local deadline=$((SECONDS + 60))
+    until "$@"; do
+        ((SECONDS < deadline)) || { echo "not within 60 s: $*"; cat "$work_dir/out"; return 1; }
+        sleep 0.2
+    done
+}
+# Fails unless the command fails and says $1.
+refuses() {
+    local says=$1
+    shift
+    # Some of these tools say what is wrong and exit with 0.
+    "$@" >"$work_dir/out" 2>&1 || true
+    has "$says"
+}
+
+# What is shown of a group while a member is there, and what is refused then.
+groups_describe() {
+    topics --create --topic java-live --partitions 2
+    seq 1 10 | produce java-live
+    "${java[@]}" org.apache.kafka.tools.consumer.ConsoleConsumer "${server[@]}" \
+        --topic java-live --group java-live-group --from-beginning \
+        --command-property client.id=live-client \
+        --command-property auto.commit.interval.ms=200 >"$work_dir/back" &
+    local member=$!
+    # shellcheck disable=SC2064
+    trap "kill $member 2>/dev/null || true" EXIT
+    all_read() {
+        groups --describe --group java-live-group --offsets --verbose >"$work_dir/out" 2>&1
+        [ "$(awk '$1 == "java-live-group" {sum += $5} END {print sum + 0}' "$work_dir/out")" = 10 ]
+    }
+    until_ok all_read
+    has '^java-live-group +java-live +0 +.* 0 +live-client.* /127.0.0.1 +live-client'
+    groups --describe --group java-live-group --members --verbose >"$work_dir/out"
+    has '^java-live-group +live-client-.* /127.0.0.1 +live-client +2 .*java-live'
+    groups --describe --group java-live-group --state >"$work_dir/out"
+    has '^java-live-group .*range.* Stable +1'
+    groups --list --state stable >"$work_dir/out"
+    has '^java-live-group +Stable'
+    groups --list --state empty >"$work_dir/out"
+    has_not '^java-live-group'
+    groups --list --type classic >"$work_dir/out"
+    has '^java-live-group +Classic'
+    tool GroupsCommand "${server[@]}" --list --consumer >"$work_dir/out"
+    has '^java-live-group +Classic +consumer'
+    refuses 'is inactive, but the current state is Stable' groups --reset-offsets \
+        --group java-live-group --all-topics --to-earliest --execute
+    refuses 'GroupNotEmptyException' groups --delete --group java-live-group
+    refuses 'GroupSubscribedToTopicException|is actively subscribed' groups --delete-offsets \
+        --group java-live-group --topic java-live
+    kill "$member"
+    wait "$member" || true
+    all_left() {
+        groups --describe --group java-live-group --state >"$work_dir/out" 2>&1
+        grep -q 'Empty +0' -E "$work_dir/out"
+    }
+    until_ok all_left
+    groups --describe --all-groups --offsets >"$work_dir/out" 2>&1
+    has '^java-live-group +java-live +1 .* 0 +- +- +-'
+    groups --delete --group java-live-group >"$work_dir/out"
+    has 'was successful'
+    refuses 'GroupIdNotFoundException|does not exist' groups --describe --group java-live-group
+}
+
+# The new offset of partition 0, in what the tool prints of a reset.
+new_offset() {
+    groups --reset-offsets --group java-reset-group "$@" >"$work_dir/out"
+    awk '$1 == "java-reset-group" && $3 == 0 {print $4}' "$work_dir/out"
+}
+groups_reset() {
+    local between
+    topics --create --topic java-reset --partitions 1
+    seq 1 5 | produce java-reset
+    between=$(date -u +%Y-%m-%dT%H:%M:%S.000)
+    seq 6 10 | produce java-reset
+    local one=(--topic java-reset:0)
+    [ "$(new_offset "${one[@]}" --to-offset 4 --execute)" = 4 ]
+    [ "$(new_offset "${one[@]}" --to-latest --dry-run)" = 10 ]
+    [ "$(current_offset java-reset-group)" = 4 ]
+    [ "$(new_offset --all-topics --shift-by 3 --execute)" = 7 ]
+    [ "$(new_offset "${one[@]}" --shift-by -9 --execute)" = 0 ]
+    [ "$(new_offset "${one[@]}" --shift-by 99 --execute)" = 10 ]
+    [ "$(new_offset "${one[@]}" --to-datetime "$between" --execute)" = 5 ]
+    new_offset --all-topics --to-current --export --dry-run
+    grep -E '^"?java-reset"?,0,5$' "$work_dir/out" >"$work_dir/offsets.csv"
+    [ "$(new_offset "${one[@]}" --to-earliest --execute)" = 0 ]
+    [ "$(current_offset java-reset-group)" = 0 ]
+    [ "$(new_offset --from-file "$work_dir/offsets.csv" --execute)" = 5 ]
+    [ "$(new_offset "${one[@]}" --by-duration P1D --execute)" = 0 ]
+    [ "$(new_offset "${one[@]}" --by-duration PT0S --execute)" = 10 ]
+    [ "$(new_offset "${one[@]}" --to-offset 99 --execute)" = 10 ]
+    [ "$(current_offset java-reset-group)" = 10 ]
+    [ "$(new_offset "${one[@]}" --to-current --execute)" = 10 ]
+}
+
+# Two of Kafka's own test consumers: one is killed, the other takes over, nothing is missed.
+# The topic is the group's name too; the rest are options.
+verifiable() {
+    local topic=$1 members=() member
+    shift
+    topics --create --topic "$topic" --partitions 6
+    seq 1 600 | produce "$topic"
+    for member in first second; do
+        "${java[@]}" org.apache.kafka.tools.VerifiableConsumer "${server[@]}" --topic "$topic" \
+            --group-id "$topic" --reset-policy earliest "$@" >"$work_dir/$member" &
+        members+=($!)
+    done
+    # shellcheck disable=SC2064
+    trap "kill -KILL ${members[*]} 2>/dev/null || true" EXIT
+    owned() { python3 -B "$here/verifiable.py" owned "$work_dir/$1"; }
+    share() { [ "$(owned first)" = 3 ] && [ "$(owned second)" = 3 ]; }
+    until_ok share
+    kill -KILL "${members[0]}"
+    seq 601 1200 | produce "$topic"
+    has_all() { [ "$(owned second)" = 6 ]; }
+    until_ok has_all
+    all_committed() {
+        groups --describe --group "$topic" >"$work_dir/out" 2>&1
+        [ "$(awk -v g="$topic" '$1 == g {done += $4} END {print done + 0}' "$work_dir/out")" = 1200 ]
+    }
+    until_ok all_committed
+    kill "${members[1]}"
+    wait "${members[1]}" || true
+    [ "$(python3 -B "$here/verifiable.py" consumed "$work_dir/first" "$work_dir/second")" = 1200 ]
+}
+
 # The tool prints what it measured and then commits its consumer's offset, which needs a group
 # coordinator: two cases of one run.
 end_to_end_latency() {
@@ -203,5 +332,9 @@ run_case cluster-id cluster_id
 run_case log-dirs log_dirs
 run_case producer-perf producer_perf
 run_case consumer-groups consumer_groups
+run_case groups-describe groups_describe
+run_case groups-reset groups_reset
+run_case verifiable-consumer verifiable java-verifiable --session-timeout 6000
+run_case verifiable-consumer-kip848 verifiable java-verifiable-848 --group-protocol consumer
 run_case e2e-latency end_to_end_latency
 run_case e2e-latency-commit end_to_end_latency_commits

@@ -91,10 +91,19 @@ def fixed_port(text):
     return int(text)
 
 
+# A KIP-848 member that dies is gone after a session that the broker decides on, 45 s by default.
+SHORT_SESSIONS = [
+    "group.consumer.min.session.timeout.ms=6000",
+    "group.consumer.session.timeout.ms=6000",
+    "group.consumer.min.heartbeat.interval.ms=500",
+    "group.consumer.heartbeat.interval.ms=500",
+]
+
+
 def launch(directory, state):
     """Starts the process that the state describes and waits until it listens."""
     extra = os.environ.get("BROKER_PROPERTIES", "").split("\n")
-    extra = [line.strip() for line in extra if line.strip()]
+    extra = SHORT_SESSIONS + [line.strip() for line in extra if line.strip()]
     if state["kind"] == "kafka":
         launch_kafka(directory, state, extra)
     else:

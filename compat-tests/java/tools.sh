@@ -257,7 +257,7 @@ groups_reset() {
     local between
     topics --create --topic java-reset --partitions 1
     seq 1 5 | produce java-reset
-    between=$(date -u +%Y-%m-%dT%H:%M:%S.000)
+    between=$(date -u +%Y-%m-%dT%H:%M:%S.%3N)
     seq 6 10 | produce java-reset
     local one=(--topic java-reset:0)
     [ "$(new_offset "${one[@]}" --to-offset 4 --execute)" = 4 ]

@@ -9,6 +9,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.errors.RetriableException;
 
 /**
@@ -53,7 +54,9 @@ final class Member {
         TopicPartition place = new TopicPartition(record.topic(), record.partition());
         try {
             consumer.commitSync(Map.of(place, new OffsetAndMetadata(record.offset() + 1)));
-        } catch (CommitFailedException | RetriableException error) {
+        } catch (CommitFailedException
+                | RebalanceInProgressException
+                | RetriableException error) {
             System.err.println("who has the partition now commits: " + error.getMessage());
         }
     }

@@ -42,6 +42,17 @@ struct Truth {
     committing: AtomicI64,
     committed: AtomicI64,
     stop: AtomicBool,
+    /// The machine kept somebody from working in time: rates were not what they should be.
+    is_unsteady: AtomicBool,
+}
+
+/// Whoever works stops when the test is over, also when it has failed.
+struct StopsAtEnd<'a>(&'a Truth);
+
+impl Drop for StopsAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::SeqCst);
+    }
 }
 
 impl Truth {
@@ -80,10 +91,18 @@ impl Truth {
     fn each_round(&self, mut act: impl FnMut()) {
         let mut next = Instant::now();
         while !self.stop.load(Ordering::SeqCst) {
+            if next.elapsed() > ROUND / 2 {
+                self.is_unsteady.store(true, Ordering::SeqCst);
+            }
             act();
             next += ROUND;
             sleep(next.saturating_duration_since(Instant::now()));
         }
+    }
+
+    /// Whether rates have been what they should be all along.
+    fn is_steady(&self) -> bool {
+        !self.is_unsteady.load(Ordering::SeqCst)
     }
 
     fn read_on(&self, member: &mut Member) {
@@ -189,9 +208,9 @@ fn watch(broker: &Broker, truth: &Truth, started_ms: i64) {
     until("the backlog is read and the first records are gone", || {
         let look = truth.look(broker, READER);
         // At the rates of two seconds.
-        let is_steady = look.asked_ms - started_ms > 2_000;
-        let known = look.seconds("drain_seconds").filter(|_| is_steady);
-        if is_steady && drained.promised_ms.is_none() {
+        let is_time = look.asked_ms - started_ms > 2_000;
+        let known = look.seconds("drain_seconds").filter(|_| is_time);
+        if is_time && drained.promised_ms.is_none() && truth.is_steady() {
             near(&look, "commit_rate", READ as f64 / ROUND.as_secs_f64());
             near(&look, "produce_rate", PRODUCED as f64 / ROUND.as_secs_f64());
         }
@@ -200,10 +219,15 @@ fn watch(broker: &Broker, truth: &Truth, started_ms: i64) {
         lost.note(&look, look.seconds("time_to_loss_seconds"), look.number("lost_records") > 0);
         drained.is_over() && lost.is_over()
     });
-    // Two of five seconds were left, and a round is a tenth.
-    assert!(drained.late_ms().abs() <= 400, "{drained:?}");
-    // Retention is looked at once a second.
-    assert!((-100..=1_400).contains(&lost.late_ms()), "{lost:?}");
+    assert!(lost.late_ms() >= -100, "{lost:?}");
+    if truth.is_steady() {
+        // Two of four seconds were left, and a round is a tenth.
+        assert!(drained.late_ms().abs() <= 400, "{drained:?}");
+        // Retention is looked at once a second.
+        assert!(lost.late_ms() <= 1_400, "{lost:?}");
+    } else {
+        eprintln!("the machine is busy: rates are not judged");
+    }
 }
 
 #[test]
@@ -228,6 +252,7 @@ fn every_figure_is_true_while_clients_and_retention_are_at_work() {
     truth.commit(&mut member, 0);
     let started_ms = now_ms();
     scope(|scope| {
+        let _stops = StopsAtEnd(&truth);
         scope.spawn(|| truth.each_round(|| truth.append(&mut connection, PRODUCED)));
         let reader = scope.spawn(|| {
             truth.each_round(|| truth.read_on(&mut member));
@@ -257,11 +282,14 @@ fn every_figure_is_true_while_clients_and_retention_are_at_work() {
 fn outlives_its_broker(scene: Scene, truth: &Truth) {
     let mut connection = scene.broker.connect();
     let read = truth.committed.load(Ordering::SeqCst);
+    let before = truth.look(&scene.broker, READER).number("lost_records");
     truth.append(&mut connection, 30);
     delete_before(&mut connection, TOPIC, truth.sent() - 10);
-    let lost = truth.sent() - 10 - read;
+    let lost = before + truth.sent() - 10 - read;
     assert_eq!(truth.look(&scene.broker, READER).number("lost_records"), lost);
-    assert_eq!(truth.look(&scene.broker, LATE).row["lost"][1]["cause"], "DeleteRecords");
+    let causes = truth.look(&scene.broker, LATE).row["lost"].clone();
+    let causes = causes.as_array().expect("a list").iter().map(|loss| loss["cause"].clone());
+    assert!(causes.into_iter().any(|cause| cause == "DeleteRecords"));
     let scene = scene.restart_after_kill();
     let broker = &scene.broker;
     let mut connection = broker.connect();
@@ -270,7 +298,9 @@ fn outlives_its_broker(scene: Scene, truth: &Truth) {
         until("its offsets are read back", || !lag(broker, group).is_empty());
     }
     let look = truth.look(broker, READER);
-    assert_eq!((look.number("lag_records"), look.number("lost_records")), (10, lost));
+    // What was lost before is not known any more, but for what is missing behind the commit.
+    let least = truth.sent() - 10 - read;
+    assert_eq!((look.number("lag_records"), look.number("lost_records")), (10, least));
     truth.look(broker, LATE);
     for group in [READER, LATE] {
         assert_eq!(delete(&mut connection, group), ErrorCode::None);

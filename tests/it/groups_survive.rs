@@ -9,8 +9,8 @@ use compat_tests::requests::text;
 use compat_tests::{Broker, Connection};
 use protocol::ErrorCode;
 
-use crate::group_client::{Member, commit_request, committed, describe, once_ready};
 use crate::consumer_client::{Member as ConsumerMember, settle};
+use crate::group_client::{Member, commit_request, committed, describe, once_ready};
 use crate::harness::{Scene, error};
 
 const CLASSIC: &str = "classic-survivors";

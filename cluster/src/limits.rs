@@ -99,6 +99,11 @@ pub(crate) const PEER_CALLS_IN_FLIGHT: usize = 1024;
 /// Resolving, connecting and introducing together.
 pub(crate) const PEER_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long a connection to a peer that may have ended is watched, and how many are made.
+pub(crate) const PEER_END_TIMEOUT: Duration = Duration::from_millis(500);
+/// See [`PEER_END_TIMEOUT`].
+pub(crate) const PEER_END_ATTEMPTS: usize = 3;
+
 /// How long calls are refused after a connection could not be made.
 pub(crate) const PEER_RECONNECT_DELAY: Duration = Duration::from_millis(100);
 

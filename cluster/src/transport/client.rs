@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use protocol::types::BrokerId;
 use storage::log_store::GroupId;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
@@ -22,8 +23,8 @@ use super::frame::{self, FrameType, PeerFrame};
 use super::identity::{Identity, Met};
 use super::{PeerError, PeerMessage, PeerTransport};
 use crate::limits::{
-    PEER_CALLS_QUEUED, PEER_CONNECT_TIMEOUT, PEER_RECONNECT_DELAY, PEER_SMALL_BYTES,
-    PEER_WRITE_TIMEOUT,
+    PEER_CALLS_QUEUED, PEER_CONNECT_TIMEOUT, PEER_END_ATTEMPTS, PEER_END_TIMEOUT,
+    PEER_RECONNECT_DELAY, PEER_SMALL_BYTES, PEER_WRITE_TIMEOUT,
 };
 
 type Outcome = Result<PeerMessage, PeerError>;
@@ -108,11 +109,23 @@ impl PeerTransport for TcpPeers {
         let address = self.addresses.read().get(&target).cloned();
         Box::pin(async move {
             let Some(address) = address else { return false };
-            let connecting = TcpStream::connect(address);
-            match tokio::time::timeout(PEER_CONNECT_TIMEOUT, connecting).await {
-                Ok(Err(error)) => error.kind() == io::ErrorKind::ConnectionRefused,
-                Ok(Ok(_)) | Err(_) => false,
+            for _ in 0..PEER_END_ATTEMPTS {
+                let connecting = TcpStream::connect(&address);
+                let mut stream = match tokio::time::timeout(PEER_CONNECT_TIMEOUT, connecting).await
+                {
+                    Ok(Ok(stream)) => stream,
+                    Ok(Err(error)) => return error.kind() == io::ErrorKind::ConnectionRefused,
+                    Err(_) => return false,
+                };
+                // A process that dies closes its sockets one by one, and the one that it listens
+                // with may come last: then this connection ends with it. A peer that lives waits
+                // for an introduction.
+                let ends = stream.read_u8();
+                if tokio::time::timeout(PEER_END_TIMEOUT, ends).await.is_err() {
+                    return false;
+                }
             }
+            false
         })
     }
 }

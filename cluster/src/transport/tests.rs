@@ -146,6 +146,18 @@ async fn a_peer_that_has_ended_is_told_from_one_that_is_there() {
 }
 
 #[tokio::test]
+async fn a_peer_whose_listener_is_the_last_to_be_closed_has_ended() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let ours = peers(&address, "blue");
+    let asked = tokio::spawn(ours.has_ended(PEER));
+    let accepted = listener.accept().await.unwrap();
+    drop(listener);
+    drop(accepted);
+    assert!(asked.await.unwrap());
+}
+
+#[tokio::test]
 async fn a_foreign_cluster_is_told_so() {
     let server = Server::start("127.0.0.1:0", "blue").await;
     let error = call(&peers(&server.address, "red"), message(0, Vec::new())).await.unwrap_err();

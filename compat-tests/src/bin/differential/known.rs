@@ -253,4 +253,10 @@ pub const KNOWN: &[Known] = &[
         "Kafka reads the expression beside the heartbeats and assigns with a later one.",
     ),
     Known("ConsumerGroupHeartbeat", "a regular expression", "member_epoch", "The same."),
+    Known(
+        "DescribeQuorum",
+        "another topic",
+        "*",
+        "Both refuse; Kafka adds a sentence to the partition and names no nodes, ours names them.",
+    ),
 ];

@@ -65,6 +65,8 @@ const PROPERTIES: &[(&str, &str)] = &[
     ("offsets.topic.replication.factor", "1"),
     ("transaction.state.log.replication.factor", "1"),
     ("transaction.state.log.min.isr", "1"),
+    ("share.coordinator.state.topic.replication.factor", "1"),
+    ("share.coordinator.state.topic.min.isr", "1"),
     ("offsets.topic.num.partitions", "4"),
     ("group.initial.rebalance.delay.ms", "0"),
     ("log.cleaner.dedupe.buffer.size", "4194304"),

@@ -14,6 +14,7 @@ mod log_ends;
 mod metadata;
 mod produce;
 mod produce_idempotent;
+mod replicas;
 mod topic_changes;
 mod topics;
 
@@ -24,6 +25,7 @@ pub fn all() -> Vec<Case> {
         metadata::cases(),
         cluster::cases(),
         topics::cases(),
+        replicas::cases(),
         topic_changes::cases(),
         configs::cases(),
         produce::cases(),

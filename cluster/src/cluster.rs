@@ -452,7 +452,8 @@ impl Cluster {
     }
 
     fn metadata_group(&self) -> Led {
-        Led { group: self.metadata.group().clone(), voters: self.voters.clone() }
+        let nodes = self.voters.iter().copied().map(node_id).collect();
+        Led { group: self.metadata.group().clone(), nodes }
     }
 
     /// A peer may have heard of a new partition before this broker has: its first election would
@@ -464,7 +465,7 @@ impl Cluster {
                     return Some(open);
                 }
                 let is_known = group.0 < self.metadata().next_group_id;
-                if is_known && self.registry.by_group(group).is_none() {
+                if is_known && self.registry.by_log(group).is_none() {
                     return None;
                 }
                 tokio::time::sleep(GROUP_OPENS_STEP).await;
@@ -477,7 +478,7 @@ impl Cluster {
         if group == METADATA_GROUP {
             return Some(self.metadata.group().clone());
         }
-        self.registry.by_group(group)?.group()
+        self.registry.by_log(group)?.group()
     }
 
     /// Hands over what this broker leads, and closes every group; the store stays open.

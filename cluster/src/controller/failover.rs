@@ -10,34 +10,37 @@ use std::time::Duration;
 use protocol::types::BrokerId;
 
 use crate::limits::{HAND_OVER_TIMEOUT, TAKE_OVER_STEP};
-use crate::raft::{RaftGroup, spawn};
-use crate::replica::lifecycle::node_id;
+use crate::raft::{RaftGroup, broker_id, spawn};
 use crate::replica::registry::Registry;
 
-/// One group with its voters in the order of preference.
+/// One group with its voters, as nodes, in the order of preference.
 pub(crate) struct Led {
     pub(crate) group: RaftGroup,
-    pub(crate) voters: Vec<BrokerId>,
+    pub(crate) nodes: Vec<u64>,
 }
 
 /// The groups of this broker, the metadata log's first.
 pub(crate) fn groups(metadata: Led, registry: &Registry) -> Vec<Led> {
     let replicas = registry.all();
     let open = replicas.iter().filter_map(|replica| {
-        let voters = replica.partition().settled_replicas();
-        replica.group().filter(|_| voters.len() > 1).map(|group| Led { group, voters })
+        let partition = replica.partition();
+        let voters = partition.settled_replicas();
+        let nodes: Vec<u64> = voters.into_iter().map(|id| partition.node_id(id)).collect();
+        replica.group().filter(|_| nodes.len() > 1).map(|group| Led { group, nodes })
     });
     std::iter::once(metadata).chain(open).collect()
 }
 
 /// Takes over whatever `ended` has led, where this broker is next in line.
 pub(crate) fn take_over(own: BrokerId, ended: BrokerId, groups: Vec<Led>) {
-    let ended_leads = |led: &Led| led.group.leader_state().leader == Some(node_id(ended));
-    for led in groups.into_iter().filter(ended_leads) {
-        let Some(place) = place_in_line(own, ended, &led.voters) else { continue };
+    for led in groups {
+        let leader = led.group.leader_state().leader;
+        let Some(leader) = leader.filter(|node| broker_id(*node) == Some(ended)) else { continue };
+        let voters: Vec<BrokerId> = led.nodes.iter().copied().filter_map(broker_id).collect();
+        let Some(place) = place_in_line(own, ended, &voters) else { continue };
         spawn(async move {
             tokio::time::sleep(TAKE_OVER_STEP * place).await;
-            led.group.take_over_from(node_id(ended)).await;
+            led.group.take_over_from(leader).await;
         });
     }
 }
@@ -60,7 +63,8 @@ pub(crate) async fn hand_over_all(
     for led in &led {
         let own = led.group.node_id();
         let in_sync = led.group.in_sync(window);
-        let candidates = led.voters.iter().filter(|id| is_alive(**id)).map(|id| node_id(*id));
+        let is_there = |node: &u64| broker_id(*node).is_some_and(&is_alive);
+        let candidates = led.nodes.iter().copied().filter(is_there);
         if let Some(to) = candidates.filter(|id| *id != own).find(|id| in_sync.contains(id)) {
             led.group.hand_over(to).await;
             handing_over.push(led.group.wait_for_other_leader());

@@ -80,7 +80,8 @@ impl MemberChanges {
     async fn take_step(&self, replica: &Replica) -> bool {
         let Some(group) = replica.group() else { return false };
         let partition = replica.partition();
-        let wanted: Vec<u64> = partition.target_replicas().into_iter().map(node_id).collect();
+        let target = partition.target_replicas().into_iter();
+        let wanted: Vec<u64> = target.map(|id| partition.node_id(id)).collect();
         let progress = group.progress();
         let has_caught_up = |id| progress.as_ref().is_some_and(|progress| progress.is_close(id));
         let step = next_step(group.node_id(), &group.members(), &wanted, has_caught_up);

@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 /// The Raft group of the metadata log itself; partitions get the numbers behind it.
 pub const METADATA_GROUP: u64 = 0;
 
+/// A Raft node's number has the broker's in its low bits, and above it the number of its log, where
+/// that is not the group's.
+pub const NODE_ID_BROKER_BITS: u32 = 32;
+
 /// Topics that the broker keeps its own state in (`Topic.INTERNAL_TOPICS`). Other names with two
 /// leading underscores belong to users: `__debezium-heartbeat`, say.
 pub const INTERNAL_TOPICS: [&str; 3] =
@@ -132,6 +136,15 @@ impl PartitionImage {
     #[must_use]
     pub fn log_id(&self, broker: BrokerId) -> u64 {
         self.log_ids.get(&broker).copied().unwrap_or(self.group)
+    }
+
+    /// As which node of the Raft group a broker keeps it. A replica that is added is a node that
+    /// has never been, also where the broker has had one before: that one's votes and entries are
+    /// forgotten, and members that do not know of its removal must not take the new one for it.
+    #[must_use]
+    pub fn node_id(&self, broker: BrokerId) -> u64 {
+        let low = u64::try_from(broker.0).unwrap_or_default();
+        self.log_ids.get(&broker).map_or(low, |log_id| (log_id << NODE_ID_BROKER_BITS) | low)
     }
 
     /// Who forms the Raft group.

@@ -23,6 +23,7 @@ use super::state_machine::StateMachine;
 use super::type_config::{Callback, TypeConfig, log_id};
 use crate::controller::reassignment::Members;
 use crate::limits::CLOSE_ENTRIES;
+use crate::metadata::image::NODE_ID_BROKER_BITS;
 use crate::transport::{PeerError, PeerMessage, PeerTransport};
 
 /// Proposals and messages that may wait for a group; its proposer keeps one waiting at most.
@@ -491,7 +492,17 @@ pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     drop(super::type_config::Runtime::spawn(task));
 }
 
-/// The broker that a node id names.
+/// The broker of a node.
 pub(crate) fn broker_id(node_id: u64) -> Option<BrokerId> {
-    i32::try_from(node_id).ok().map(BrokerId)
+    let low = node_id & ((1 << NODE_ID_BROKER_BITS) - 1);
+    i32::try_from(low).ok().map(BrokerId)
+}
+
+/// By which number a node's broker knows it: its log's, which is the group's for those that have
+/// formed the group.
+pub(super) fn address(node_id: u64, group: GroupId) -> GroupId {
+    match node_id >> NODE_ID_BROKER_BITS {
+        0 => group,
+        log_id => GroupId(log_id),
+    }
 }

@@ -13,10 +13,10 @@ use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
     SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
-use protocol::types::BrokerId;
 use storage::log_store::GroupId;
 
 use super::codec::{self, AppendRequest, AppendResponse};
+use super::group::{address, broker_id};
 use super::type_config::{RaftVote, TypeConfig};
 use crate::transport::{PeerError, PeerMessage, PeerTransport};
 
@@ -57,9 +57,10 @@ impl Network {
         message: PeerMessage,
         timeout: std::time::Duration,
     ) -> Result<PeerMessage, PeerError> {
-        let target = i32::try_from(self.target)
-            .map_err(|_| PeerError::Unreachable(format!("no broker {}", self.target)))?;
-        self.transport.call(BrokerId(target), self.group, message, timeout).await
+        let target = broker_id(self.target)
+            .ok_or_else(|| PeerError::Unreachable(format!("no broker of node {}", self.target)))?;
+        let address = address(self.target, self.group);
+        self.transport.call(target, address, message, timeout).await
     }
 
     /// A vote, or the question whether there would be one: they differ in the message's kind alone.

@@ -7,7 +7,6 @@ use protocol::types::{BrokerId, Offset};
 
 use super::handle::Shared;
 use super::in_sync::Follower;
-use super::lifecycle::node_id;
 use super::proposer::Phase;
 use crate::AppendError;
 use crate::limits::{HAND_OVER_HEARTBEATS, HAND_OVER_TIMEOUT};
@@ -79,8 +78,7 @@ impl Shared {
         if self.in_sync_voters(&group) < needed {
             return false;
         }
-        let voters: Vec<u64> =
-            self.partition().settled_replicas().into_iter().map(node_id).collect();
+        let voters: Vec<u64> = self.voter_nodes();
         if needed > voters.len() / 2 + 1
             && let Ok(Some(entry)) = self.log.last_entry_below(base_offset.plus(1))
         {
@@ -89,12 +87,19 @@ impl Shared {
         true
     }
 
+    /// The replicas that vote, or did before the reassignment that is under way.
+    fn voter_nodes<C: FromIterator<u64>>(&self) -> C {
+        let partition = self.partition();
+        let voters = partition.settled_replicas().into_iter();
+        voters.map(|id| partition.node_id(id)).collect()
+    }
+
     pub(super) async fn hand_over_to(&self, to: BrokerId) -> bool {
         let Some(group) = self.open_group().filter(|_| self.is_leader()) else { return false };
         if !self.in_sync(&group).contains(&to) || !self.answers(&group, to) {
             return false;
         }
-        group.hand_over(node_id(to)).await;
+        group.hand_over(self.partition().node_id(to)).await;
         let handed_over = group.wait_for_other_leader();
         tokio::time::timeout(HAND_OVER_TIMEOUT, handed_over).await.is_ok()
     }
@@ -103,7 +108,7 @@ impl Shared {
     /// leads no more, and nobody else does until an election.
     fn answers(&self, group: &RaftGroup, to: BrokerId) -> bool {
         let window = self.environment.timing.heartbeat * HAND_OVER_HEARTBEATS;
-        group.in_sync(window).contains(&node_id(to))
+        group.in_sync(window).contains(&self.partition().node_id(to))
     }
 
     /// Whether nobody else can lead now: a majority has answered so lately that it grants no vote
@@ -113,8 +118,7 @@ impl Shared {
             return true;
         }
         let Phase::Open(group) = phase else { return false };
-        let voters: BTreeSet<u64> =
-            self.partition().settled_replicas().into_iter().map(node_id).collect();
+        let voters: BTreeSet<u64> = self.voter_nodes();
         let answering = group.in_sync(self.environment.timing.election_min);
         answering.intersection(&voters).count() > voters.len() / 2
     }

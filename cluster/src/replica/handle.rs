@@ -145,7 +145,8 @@ impl Replica {
         let log = environment.store.group(GroupId(partition.log_id(environment.broker_id)));
         // The metadata here may be old, so the log is asked as well.
         let single_voter = partition.replicas.len() == 1
-            && (environment.is_alone || votes_alone(&log, environment.node_id()));
+            && (environment.is_alone
+                || votes_alone(&log, partition.node_id(environment.broker_id)));
         let stored_term = log.log_state().vote.map_or(0, |vote| vote.term);
         // A process never goes on in a term of an earlier one: the next election gives this one.
         let epoch = leader_epoch(if single_voter { stored_term + 1 } else { stored_term });

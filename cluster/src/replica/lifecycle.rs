@@ -43,10 +43,6 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn node_id(&self) -> u64 {
-        node_id(self.broker_id)
-    }
-
     /// Refuses appends while there is no room for them: inside Raft a failed append would stop the
     /// group.
     pub(super) fn check_space(&self) -> Result<(), AppendError> {
@@ -75,7 +71,7 @@ impl Shared {
     async fn open(self: &Arc<Self>) -> Result<RaftGroup, StorageError> {
         let resume = self.proposer.lock().resume;
         RaftGroup::open(GroupOptions {
-            node_id: self.environment.node_id(),
+            node_id: self.partition().node_id(self.environment.broker_id),
             group: self.group_id,
             is_single: self.is_single_voter(),
             founders: self.partition().founders().iter().copied().map(node_id).collect(),

@@ -30,6 +30,8 @@ pub(crate) struct Registry {
 struct Replicas {
     by_partition: BTreeMap<(TopicId, PartitionId), Arc<Replica>>,
     by_group: BTreeMap<u64, (TopicId, PartitionId)>,
+    /// By the number of the log, by which other replicas call.
+    by_log: BTreeMap<u64, (TopicId, PartitionId)>,
 }
 
 impl Registry {
@@ -55,6 +57,13 @@ impl Registry {
     /// What this broker leads.
     pub(crate) fn led(&self) -> Vec<LeaderRow> {
         self.all().iter().filter_map(|replica| replica.leader_row()).collect()
+    }
+
+    /// The replica whose log has that number: none is another's that was here before.
+    pub(crate) fn by_log(&self, log_id: GroupId) -> Option<Arc<Replica>> {
+        let replicas = self.replicas.read();
+        let key = replicas.by_log.get(&log_id.0)?;
+        replicas.by_partition.get(key).cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Replica>> {
@@ -141,6 +150,7 @@ impl Registry {
                 self.environment.clone(),
             ));
             let mut replicas = self.replicas.write();
+            replicas.by_log.insert(replica.log_id().0, key);
             replicas.by_partition.insert(key, replica);
             replicas.by_group.insert(partition.group, key);
         }
@@ -150,7 +160,11 @@ impl Registry {
         let replica = {
             let mut replicas = self.replicas.write();
             let key = replicas.by_group.remove(&group);
-            key.and_then(|key| replicas.by_partition.remove(&key))
+            let removed = key.and_then(|key| replicas.by_partition.remove(&key));
+            if let Some(replica) = &removed {
+                replicas.by_log.remove(&replica.log_id().0);
+            }
+            removed
         };
         let Some(replica) = replica else { return };
         let store = self.environment.store.clone();

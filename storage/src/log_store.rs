@@ -13,9 +13,10 @@ pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use protocol::record_batch::RecordBatch;
 use protocol::types::{LeaderEpoch, Offset, Timestamp};
 
@@ -141,6 +142,27 @@ pub struct Records {
     pub slices: Vec<RecordSlice>,
     /// Sum of the slices' lengths.
     pub size_bytes: usize,
+}
+
+impl Records {
+    /// All bytes in one piece, for those who look into them; consumers are sent the slices.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn read_to_bytes(&self) -> Result<Bytes, StorageError> {
+        let mut bytes = BytesMut::with_capacity(self.size_bytes);
+        for slice in &self.slices {
+            match slice {
+                RecordSlice::Memory(slice) => bytes.extend_from_slice(slice),
+                RecordSlice::File { file, position, length } => {
+                    let start = bytes.len();
+                    bytes.resize(start + length, 0);
+                    file.read_exact_at(&mut bytes[start..], *position)?;
+                }
+            }
+        }
+        Ok(bytes.freeze())
+    }
 }
 
 /// How much to read.

@@ -14,9 +14,7 @@ use storage::StorageError;
 use storage::disk::file::FileDisk;
 use storage::disk::sim::SimDisk;
 use storage::kv::memory::MemoryKv;
-use storage::log_store::{
-    Durability, GroupId, LogStore, LogStoreOptions, ReadLimit, RecordSlice, Vote,
-};
+use storage::log_store::{Durability, GroupId, LogStore, LogStoreOptions, ReadLimit, Vote};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -124,19 +122,7 @@ fn read_all(replica: &Replica) -> Vec<(i64, String)> {
     let ReplicaOffsets { log_start_offset, high_watermark, .. } = replica.offsets();
     let limit = ReadLimit { upper_bound: high_watermark, max_bytes: 1 << 20, min_one_batch: true };
     let records = replica.read(log_start_offset, limit).expect("readable");
-    let mut bytes = Vec::new();
-    for slice in records.slices {
-        match slice {
-            RecordSlice::Memory(slice) => bytes.extend_from_slice(&slice),
-            RecordSlice::File { file, position, length } => {
-                let mut slice = vec![0; length];
-                std::os::unix::fs::FileExt::read_exact_at(&*file, &mut slice, position)
-                    .expect("the file has it");
-                bytes.extend_from_slice(&slice);
-            }
-        }
-    }
-    let mut bytes = bytes::Bytes::from(bytes);
+    let mut bytes = records.read_to_bytes().expect("the files have it");
     let mut found = Vec::new();
     while let Some(batch) = RecordBatch::split_from(&mut bytes).expect("a batch") {
         let text = String::from_utf8_lossy(batch.body());

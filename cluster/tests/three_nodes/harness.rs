@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use cluster::metadata::{BrokerImage, MetadataCommand};
 use cluster::replica::Replica;
 use cluster::transport::{Identity, TcpPeers, serve_peers};
@@ -12,7 +13,7 @@ use cluster::{AppendError, Cluster, ClusterError, ClusterOptions, PeerOptions, R
 use protocol::record_batch::{BatchBuilder, RecordBatch};
 use protocol::types::{BrokerId, Offset, PartitionId, Timestamp, TopicId};
 use storage::StorageError;
-use storage::log_store::{Durability, LogStore, LogStoreOptions, ReadLimit, RecordSlice};
+use storage::log_store::{Durability, LogStore, LogStoreOptions, ReadLimit};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -194,23 +195,12 @@ pub async fn wait_for_high_watermark(node: &Node, offset: Offset) {
     .await;
 }
 
-pub fn bytes_of(node: &Node) -> Vec<u8> {
+pub fn bytes_of(node: &Node) -> Bytes {
     let replica = node.replica().expect("there");
     let upper_bound = replica.offsets().high_watermark;
     let limit = ReadLimit { upper_bound, max_bytes: 1 << 20, min_one_batch: true };
-    let mut bytes = Vec::new();
-    for slice in replica.read(Offset::ZERO, limit).expect("read").slices {
-        match slice {
-            RecordSlice::Memory(slice) => bytes.extend_from_slice(&slice),
-            RecordSlice::File { file, position, length } => {
-                let mut slice = vec![0; length];
-                std::os::unix::fs::FileExt::read_exact_at(&*file, &mut slice, position)
-                    .expect("the file has it");
-                bytes.extend_from_slice(&slice);
-            }
-        }
-    }
-    bytes
+    let records = replica.read(Offset::ZERO, limit).expect("read");
+    records.read_to_bytes().expect("the files have it")
 }
 
 pub async fn create_topic(node: &Node) -> Result<(), ClusterError> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use cluster::ClusterError;
 use cluster::metadata::{MetadataCommand, PartitionImage};
 use protocol::types::{BrokerId, Offset, PartitionId};
@@ -39,7 +40,7 @@ async fn wait_until_on(nodes: &[Node], target: &[i32]) {
     }
 }
 
-async fn check_same(nodes: &[Node], target: &[i32], end: Offset) -> Vec<u8> {
+async fn check_same(nodes: &[Node], target: &[i32], end: Offset) -> Bytes {
     let here = nodes.iter().filter(|node| target.contains(&node.cluster.broker_id().0));
     let mut all = Vec::new();
     for node in here {
@@ -56,7 +57,7 @@ async fn a_partition_moves_with_its_records_and_back_again() {
     let nodes = start_all(&place).await;
     create_topic_on(&nodes[0], &[&[1]]).await.expect("created");
     let mut end = 0;
-    let mut before = Vec::new();
+    let mut before = Bytes::new();
     // From one to another, to all, to one that was let go before, to two.
     for target in [&[1][..], &[2], &[3, 1, 2], &[1], &[2, 3], &[1, 2, 3]] {
         reassign(&nodes[2], Some(target)).await.expect("accepted");

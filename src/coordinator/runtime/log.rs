@@ -2,18 +2,16 @@
 //! append, or crash between any two.
 
 use std::any::Any;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use cluster::replica::{Replica, ReplicaOffsets};
 use cluster::{AppendError, ReadError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use protocol::record_batch::RecordBatch;
 use protocol::types::Offset;
-use storage::StorageError;
-use storage::log_store::{ReadLimit, RecordSlice};
+use storage::log_store::ReadLimit;
 use tokio::sync::Notify;
 
 use crate::limits::COORDINATOR_LOAD_PIECE_BYTES;
@@ -63,20 +61,7 @@ impl ShardLog for Arc<Replica> {
     fn read(&self, from: Offset, upper_bound: Offset) -> Result<Bytes, ReadError> {
         let max_bytes = COORDINATOR_LOAD_PIECE_BYTES;
         let limit = ReadLimit { upper_bound, max_bytes, min_one_batch: true };
-        let records = Replica::read(self, from, limit)?;
-        let mut bytes = BytesMut::with_capacity(records.size_bytes);
-        for slice in &records.slices {
-            match slice {
-                RecordSlice::Memory(slice) => bytes.extend_from_slice(slice),
-                RecordSlice::File { file, position, length } => {
-                    let start = bytes.len();
-                    bytes.resize(start + length, 0);
-                    file.read_exact_at(&mut bytes[start..], *position)
-                        .map_err(StorageError::from)?;
-                }
-            }
-        }
-        Ok(bytes.freeze())
+        Ok(Replica::read(self, from, limit)?.read_to_bytes()?)
     }
 
     fn advance_log_start(&self, offset: Offset) -> BoxFuture<'static, Result<(), AppendError>> {

@@ -16,6 +16,7 @@ use super::*;
 use crate::disk::sim::SimDisk;
 use crate::kv::memory::MemoryKv;
 use crate::producer_state::Verdict;
+use crate::testing::log_suite::bytes_of;
 
 /// A machine: a disk and an index that survive what is done to the store.
 pub(super) struct Machine {
@@ -108,25 +109,8 @@ pub(super) fn everything() -> ReadLimit {
     ReadLimit { upper_bound: Offset(i64::MAX), max_bytes: usize::MAX >> 1, min_one_batch: true }
 }
 
-pub(super) fn bytes_of(records: &Records) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for slice in &records.slices {
-        match slice {
-            RecordSlice::Memory(slice) => bytes.extend_from_slice(slice),
-            RecordSlice::File { file, position, length } => {
-                use std::os::unix::fs::FileExt;
-                let mut buffer = vec![0; *length];
-                file.read_exact_at(&mut buffer, *position).unwrap();
-                bytes.extend_from_slice(&buffer);
-            }
-        }
-    }
-    assert_eq!(bytes.len(), records.size_bytes);
-    bytes
-}
-
 pub(super) fn batches_of(records: &Records) -> Vec<RecordBatch> {
-    let mut bytes = Bytes::from(bytes_of(records));
+    let mut bytes = bytes_of(records);
     let mut batches = Vec::new();
     while let Some(batch) = RecordBatch::split_from(&mut bytes).unwrap() {
         batch.verify_crc().unwrap();

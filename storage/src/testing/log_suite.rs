@@ -1,6 +1,5 @@
 //! What the layers above rely on in the log store, on whatever disk and key-value store.
 
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -12,7 +11,7 @@ use super::{Claim, claims, run_claims};
 use crate::StorageError;
 use crate::log_store::{
     Completion, Durability, Entry, EntryBody, EntryId, GroupId, GroupLog, LogState, LogStore,
-    LogStoreOptions, ReadLimit, RecordSlice, Records, Vote,
+    LogStoreOptions, ReadLimit, Records, Vote,
 };
 use crate::producer_state::Verdict;
 
@@ -101,18 +100,9 @@ fn append_ten(log: &GroupLog) {
     }
 }
 
-fn bytes_of(records: &Records) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for slice in &records.slices {
-        match slice {
-            RecordSlice::Memory(memory) => bytes.extend_from_slice(memory),
-            RecordSlice::File { file, position, length } => {
-                let mut buffer = vec![0; *length];
-                file.read_exact_at(&mut buffer, *position).unwrap();
-                bytes.extend_from_slice(&buffer);
-            }
-        }
-    }
+/// What was read, in one piece.
+pub(crate) fn bytes_of(records: &Records) -> Bytes {
+    let bytes = records.read_to_bytes().unwrap();
     assert_eq!(bytes.len(), records.size_bytes);
     bytes
 }

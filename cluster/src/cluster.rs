@@ -357,7 +357,9 @@ impl Cluster {
         let partition = topic.and_then(|topic| topic.partition(question.partition));
         let partition = partition.ok_or(LookupError::NoLeader)?;
         let transport = &*self.forwarding.transport;
-        lookup::anywhere(self.broker_id, &self.registry, transport, partition, question).await
+        let leader = self.leadership(question.topic, partition).leader;
+        let places = lookup::Places { own: self.broker_id, leader, partition };
+        lookup::anywhere(places, &self.registry, transport, question).await
     }
 
     /// Whether a broker is there, as far as is known here.

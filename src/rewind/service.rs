@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cluster::metadata::{MetadataImage, TopicImage};
+use cluster::metadata::MetadataImage;
 use cluster::replica::{LogPlaces, LogQuestion};
 use futures::StreamExt;
 use protocol::error_code::ErrorCode;
@@ -245,7 +245,9 @@ async fn call(
 
 fn elsewhere(services: &Services, group: &str, partition: PartitionId) -> Refusal {
     let image = services.cluster.metadata();
-    let leader = image.topic(OFFSETS_TOPIC).and_then(|topic| leader(services, topic, partition));
+    let leader = image.topic(OFFSETS_TOPIC).and_then(|topic| {
+        services.cluster.leadership(topic.id, topic.partition(partition)?).leader
+    });
     match leader.filter(|leader| *leader != services.config.node_id) {
         Some(leader) => Refusal::Elsewhere(format!(
             "group {group}: its coordinator is broker {leader}{}, ask that one's \
@@ -253,13 +255,6 @@ fn elsewhere(services: &Services, group: &str, partition: PartitionId) -> Refusa
             host_of(&image, leader)
         )),
         None => Refusal::NotNow(format!("group {group}: it has no coordinator at the moment")),
-    }
-}
-
-fn leader(services: &Services, topic: &TopicImage, partition: PartitionId) -> Option<BrokerId> {
-    match services.cluster.replica(topic.id, partition) {
-        Ok(replica) => replica.leadership().leader,
-        Err(_) => topic.partition(partition)?.replicas.first().copied(),
     }
 }
 

@@ -71,24 +71,32 @@ async fn here(replica: Arc<Replica>, time: Option<Timestamp>) -> Result<LogPlace
         .map_err(LookupError::Unreadable)
 }
 
-/// Looks here, or asks those who keep the partition until one leads it.
+/// Where a partition's log is.
+pub(crate) struct Places<'a> {
+    /// This broker.
+    pub(crate) own: BrokerId,
+    /// Who leads, as far as is known here.
+    pub(crate) leader: Option<BrokerId>,
+    /// Who keeps it.
+    pub(crate) partition: &'a PartitionImage,
+}
+
+/// Looks here, or asks the leader, or else those who keep the partition until one leads it.
 pub(crate) async fn anywhere(
-    own: BrokerId,
+    places: Places<'_>,
     registry: &Registry,
     transport: &dyn PeerTransport,
-    partition: &PartitionImage,
     question: LogQuestion,
 ) -> Result<LogPlaces, LookupError> {
-    let replica = registry.get(question.topic, question.partition);
-    let believed = replica.as_ref().and_then(|replica| replica.leadership().leader);
-    if let Some(replica) = replica {
+    let Places { own, leader, partition } = places;
+    if let Some(replica) = registry.get(question.topic, question.partition) {
         match here(replica, question.time).await {
             Err(LookupError::NoLeader) => {}
             result => return result,
         }
     }
-    let others = partition.replicas.iter().copied().filter(|id| Some(*id) != believed);
-    for broker in believed.into_iter().chain(others).filter(|id| *id != own) {
+    let others = partition.replicas.iter().copied().filter(|id| Some(*id) != leader);
+    for broker in leader.into_iter().chain(others).filter(|id| *id != own) {
         match ask(transport, broker, question).await {
             // It does not lead, or does not answer.
             Err(LookupError::NoLeader) => {}

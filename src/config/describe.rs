@@ -103,10 +103,7 @@ fn topic_entry(
     image: &MetadataImage,
     broker: &BrokerConfig,
 ) -> Entry {
-    let mut synonyms = match row.synonyms.first() {
-        Some(first) => counted(first, row.synonyms, image, broker),
-        None => Vec::new(),
-    };
+    let mut synonyms = inherited_values(row, image, broker);
     let inherited = || topic::inherited(row, |key| broker.effective(image, key).map(str::to_owned));
     let value = own.get(row.name).cloned().or_else(inherited);
     if own.contains_key(row.name) {
@@ -132,8 +129,7 @@ fn group_entry(
     image: &MetadataImage,
     broker: &BrokerConfig,
 ) -> Entry {
-    let mut synonyms: Vec<Synonym> =
-        row.synonyms.iter().flat_map(|key| broker_values(key, image, broker)).collect();
+    let mut synonyms = inherited_values(row, image, broker);
     if row.synonyms.is_empty() {
         let (value, source) = (row.default.map(str::to_owned), Source::Default);
         synonyms.push(Synonym { name: row.name, value, source });
@@ -181,6 +177,15 @@ pub fn cluster_entries(image: &MetadataImage) -> Vec<Entry> {
             Some(Entry { definition, value, source, read_only, synonyms: vec![synonym] })
         })
         .collect()
+}
+
+/// What the broker has for a key of a topic or a group that says nothing itself.
+fn inherited_values(
+    row: &Definition,
+    image: &MetadataImage,
+    broker: &BrokerConfig,
+) -> Vec<Synonym> {
+    row.synonyms.first().map_or_else(Vec::new, |first| counted(first, row.synonyms, image, broker))
 }
 
 /// The values of a key and its other spellings, from the first that is the key's own on (Kafka:

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use cluster::metadata::image::METADATA_TOPIC;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use kafka_protocol::messages::create_topics_response::{
     CreatableTopicConfigs, CreatableTopicResult,
@@ -29,8 +30,6 @@ pub const SPEC: ApiSpec = ApiSpec::new(ApiKey::CreateTopics, 2..=7);
 
 /// First version whose answer has the configs.
 const CONFIGS_VERSION: i16 = 5;
-/// Kafka's name of its metadata log, which nobody may make a topic of.
-const METADATA_TOPIC: &str = "__cluster_metadata";
 
 /// Makes all topics at once, each by itself: one that is refused does not keep the others.
 pub async fn handle(

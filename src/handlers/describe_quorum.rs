@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cluster::metadata::image::METADATA_TOPIC;
 use cluster::{Quorum, QuorumReplica};
 use kafka_protocol::messages::describe_quorum_request::TopicData as Asked;
 use kafka_protocol::messages::describe_quorum_response::{
@@ -25,8 +26,6 @@ pub const SPEC: ApiSpec = ApiSpec {
     ..ApiSpec::new(ApiKey::DescribeQuorum, 0..=2)
 };
 
-/// Kafka's name of its metadata log.
-const METADATA_TOPIC: &str = "__cluster_metadata";
 /// From this version on answers have sentences, and say where voters are reached.
 const NODES_SINCE: i16 = 2;
 /// As Kafka's own configurations name it.

@@ -20,6 +20,9 @@ pub const NODE_ID_BROKER_BITS: u32 = 32;
 pub const INTERNAL_TOPICS: [&str; 3] =
     ["__consumer_offsets", "__share_group_state", "__transaction_state"];
 
+/// Kafka's name of its metadata log, which is no topic and cannot be made one.
+pub const METADATA_TOPIC: &str = "__cluster_metadata";
+
 /// What the metadata log says, as of one of its entries. Cloning is cheap (maps of `Arc`s).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetadataImage {

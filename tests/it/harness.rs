@@ -1,6 +1,7 @@
 //! Starts brokers for the tests: one that most of them share, and others of their own for those
 //! that stop, kill or starve it.
 
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use compat_tests::{Broker, BrokerOptions, Connection};
@@ -34,6 +35,14 @@ impl Scene {
     pub fn restart_after_kill(self) -> Scene {
         Scene { broker: self.broker.restart_after_kill(), dir: self.dir }
     }
+}
+
+/// Runs a command of the binary that asks a running broker.
+pub fn command(broker: &Broker, name: &str, arguments: &[&str]) -> Output {
+    let admin = format!("http://127.0.0.1:{}", broker.options().http_port());
+    let mut command = Command::new(BINARY);
+    command.arg(name).args(arguments).args(["--admin", &admin]);
+    command.output().expect("the binary can be run")
 }
 
 pub fn temp_dir() -> TempDir {

@@ -1,7 +1,7 @@
 //! Consumer lag against truth: what was produced and committed is known, and every figure that is
 //! shown of it, as JSON, as metrics and as a table, is compared.
 
-use std::process::{Command, Output};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use protocol::types::Timestamp;
 use serde_json::Value;
 
 use crate::group_client::{Member, commit, commit_request, delete, ensure_coordinator, group_id};
-use crate::harness::{BINARY, Scene, connect, shared};
+use crate::harness::{BINARY, Scene, command, connect, shared};
 
 /// How long a figure may take to come true.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -346,39 +346,31 @@ fn figures_are_there_at_once_after_a_kill() {
     assert_eq!((&row["lost_records"], &row["lost"][0]["cause"]), (&2.into(), &"unwatched".into()));
 }
 
-/// Runs `highwater lag` against the broker.
-fn command(broker: &Broker, arguments: &[&str]) -> Output {
-    let admin = format!("http://127.0.0.1:{}", broker.options().http_port());
-    let mut command = Command::new(BINARY);
-    command.arg("lag").args(arguments).args(["--admin", &admin]);
-    command.output().expect("the binary can be run")
-}
-
 #[test]
 fn the_command_prints_a_table_and_says_what_is_wrong() {
     if is_kafka() {
         return;
     }
     let scene = Scene::start();
-    let empty = command(&scene.broker, &[]);
+    let empty = command(&scene.broker, "lag", &[]);
     assert_eq!(String::from_utf8_lossy(&empty.stdout), "there are no groups\n");
     let mut connection = scene.broker.connect();
     connection.create_topic("shown", 1);
     connection.append("shown", 0, batch(&["a", "b", "c"]));
     commits(&mut connection, "a group/1", "shown", 0, 1);
-    let table = command(&scene.broker, &["a group/1"]);
+    let table = command(&scene.broker, "lag", &["a group/1"]);
     let text = String::from_utf8_lossy(&table.stdout).into_owned();
     let lines: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0][..5], ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG"], "{text}");
     assert_eq!(lines[1][..5], ["shown", "0", "1", "3", "2"], "{text}");
-    let all = command(&scene.broker, &[]);
+    let all = command(&scene.broker, "lag", &[]);
     assert!(String::from_utf8_lossy(&all.stdout).contains("a group/1"));
-    let json = command(&scene.broker, &["a group/1", "--json"]);
+    let json = command(&scene.broker, "lag", &["a group/1", "--json"]);
     let rows: Vec<Value> = serde_json::from_slice(&json.stdout).expect("it is JSON");
     assert_eq!(rows[0]["lag_records"], 2);
 
-    let unknown = command(&scene.broker, &["nobody"]);
+    let unknown = command(&scene.broker, "lag", &["nobody"]);
     assert!(!unknown.status.success());
     let sentence = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert_eq!(sentence, "highwater: group nobody: the group does not exist\n");

@@ -2,7 +2,7 @@
 //! not.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use compat_tests::batches::{batch, start_ms};
 use compat_tests::broker::is_kafka;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::cluster::{Trio, eventually};
 use crate::consumer_client::{self, settle};
 use crate::group_client::{Member, commit, committed, delete, ensure_coordinator};
-use crate::harness::{BINARY, Scene, connect, shared};
+use crate::harness::{Scene, command, connect, shared};
 
 /// Partition, before and after.
 type Move = (i64, Option<i64>, Option<i64>);
@@ -315,14 +315,6 @@ fn what_makes_no_sense_is_refused_with_a_sentence() {
     assert!(status.contains("404"), "{status}");
 }
 
-/// Runs `highwater rewind` against the broker.
-fn command(broker: &Broker, arguments: &[&str]) -> Output {
-    let admin = format!("http://127.0.0.1:{}", broker.options().http_port());
-    let mut command = Command::new(BINARY);
-    command.arg("rewind").args(arguments).args(["--admin", &admin]);
-    command.output().expect("the binary can be run")
-}
-
 #[test]
 fn the_command_shows_before_and_after_and_says_what_is_wrong() {
     if is_kafka() {
@@ -331,7 +323,11 @@ fn the_command_shows_before_and_after_and_says_what_is_wrong() {
     let mut connection = connect();
     let (group, topic) = ("a group/2", "rewound-by-command");
     read_topic(&mut connection, group, topic);
-    let done = command(shared(), &[group, "--shift-by", "-3", "--topic", "rewound-by-command:1"]);
+    let done = command(
+        shared(),
+        "rewind",
+        &[group, "--shift-by", "-3", "--topic", "rewound-by-command:1"],
+    );
     let expected = "\
 a group/2 (generation 0): rewound
 TOPIC               PARTITION  BEFORE  AFTER  NOTE
@@ -339,22 +335,22 @@ rewound-by-command          1       8      5
 ";
     assert_eq!(text_of(&done.stdout), expected, "{}", text_of(&done.stderr));
     assert!(done.status.success());
-    let dry = command(shared(), &[group, "--to-latest", "--dry-run"]);
+    let dry = command(shared(), "rewind", &[group, "--to-latest", "--dry-run"]);
     assert!(text_of(&dry.stdout).contains("dry run, nothing is changed"));
     assert_eq!(committed(&mut connection, group, topic, 1), 5);
-    let undone = command(shared(), &["--undo", group, "--json"]);
+    let undone = command(shared(), "rewind", &["--undo", group, "--json"]);
     let rows: Vec<Value> = serde_json::from_slice(&undone.stdout).expect("it is JSON");
     assert_eq!(moves(&rows), [(1, Some(5), Some(8))]);
 
-    let again = command(shared(), &["--undo", group]);
+    let again = command(shared(), "rewind", &["--undo", group]);
     assert_eq!(again.status.code(), Some(1));
     let sentence = "highwater: group a group/2: there is no rewind to be undone\n";
     assert_eq!(text_of(&again.stderr), sentence);
-    let nobody = command(shared(), &["nobody", "--to-earliest"]);
+    let nobody = command(shared(), "rewind", &["nobody", "--to-earliest"]);
     assert_eq!(nobody.status.code(), Some(1));
     let sentence = "highwater: group nobody: the group does not exist\n";
     assert_eq!(text_of(&nobody.stderr), sentence);
-    let usage = command(shared(), &[group]);
+    let usage = command(shared(), "rewind", &[group]);
     assert_eq!(usage.status.code(), Some(2), "as for every wrong command line");
 }
 

@@ -152,6 +152,14 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// What the broker has said, if it has.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Failure::Answered(code) => ErrorCode::from_code(*code),
+            Failure::Broken(_) | Failure::NoLeader => None,
+        }
+    }
+
     /// As the table of errors names it.
     pub fn name(&self) -> String {
         match self {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use compat_tests::requests::{METADATA_VERSION, metadata, text, topic_name};
 use kafka_protocol::messages::ConsumerGroupHeartbeatRequest;
@@ -15,18 +15,14 @@ use crate::client::{BACKOFF, Client, Failure, Shared};
 use crate::consumer::Reading;
 use crate::history::{History, Partition};
 use crate::offsets::{
-    Membership, by_topic, commit, committed, find_coordinator, group_id, ok, positions,
+    HEARTBEAT_EVERY, Membership, REST, by_topic, commit, committed, find_coordinator, group_id, ok,
+    positions,
 };
 
 /// Members name themselves.
 const HEARTBEAT_VERSION: i16 = 1;
 /// How long a member may take to give partitions up.
 const REBALANCE_TIMEOUT_MS: i32 = 5_000;
-/// How often a member reports and commits.
-const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
-/// How long it rests when there is nothing new.
-const REST: Duration = Duration::from_millis(30);
-
 struct Member<'a> {
     client: Client<'a>,
     group: u16,
@@ -68,11 +64,7 @@ impl Member<'_> {
     fn failed(&mut self, failure: &Failure) {
         self.client.history.error(format!("consumer group: {}", failure.name()));
         thread::sleep(BACKOFF);
-        let code = match failure {
-            Failure::Answered(code) => ErrorCode::from_code(*code),
-            _ => None,
-        };
-        match code {
+        match failure.code() {
             // Told with the next report.
             Some(ErrorCode::CoordinatorLoadInProgress | ErrorCode::StaleMemberEpoch) => {}
             Some(ErrorCode::NotCoordinator | ErrorCode::CoordinatorNotAvailable) => {

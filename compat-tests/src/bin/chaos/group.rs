@@ -23,7 +23,8 @@ use crate::client::{BACKOFF, Client, Failure, Shared};
 use crate::consumer::Reading;
 use crate::history::{History, Partition};
 use crate::offsets::{
-    Membership, by_topic, commit, committed, find_coordinator, group_id, ok, positions,
+    HEARTBEAT_EVERY, Membership, REST, by_topic, commit, committed, find_coordinator, group_id, ok,
+    positions,
 };
 
 /// The shortest that a broker allows.
@@ -32,11 +33,6 @@ const SESSION_TIMEOUT_MS: i32 = 6_000;
 const REBALANCE_TIMEOUT_MS: i32 = 5_000;
 /// How long a member waits in a rebalance.
 const JOINS_WITHIN: Duration = Duration::from_millis(8_000);
-/// How often a member reports and commits.
-const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
-/// How long it rests when there is nothing new.
-const REST: Duration = Duration::from_millis(30);
-
 const JOIN_VERSION: i16 = 5;
 const SYNC_VERSION: i16 = 3;
 const HEARTBEAT_VERSION: i16 = 3;
@@ -77,11 +73,7 @@ pub fn run(shared: &Shared, group: u16, seed: u64) -> History {
 impl Member<'_> {
     fn failed(&mut self, failure: &Failure) {
         self.client.history.error(format!("group: {}", failure.name()));
-        let code = match failure {
-            Failure::Answered(code) => ErrorCode::from_code(*code),
-            _ => None,
-        };
-        match code {
+        match failure.code() {
             Some(ErrorCode::RebalanceInProgress) => {}
             Some(ErrorCode::CoordinatorLoadInProgress) => return thread::sleep(BACKOFF),
             Some(ErrorCode::NotCoordinator | ErrorCode::CoordinatorNotAvailable) => {

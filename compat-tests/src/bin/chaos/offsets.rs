@@ -18,6 +18,11 @@ use crate::client::{BACKOFF, Client, Failure, Shared};
 use crate::consumer::Reading;
 use crate::history::{Mark, MarkKind, Partition};
 
+/// How often a member reports and commits.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
+/// How long it rests when there is nothing new.
+pub const REST: Duration = Duration::from_millis(30);
+
 const COORDINATOR_VERSION: i16 = 2;
 /// Knows members by their epoch.
 const COMMIT_VERSION: i16 = 9;

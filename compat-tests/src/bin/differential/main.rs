@@ -26,7 +26,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use crate::report::Report;
-use crate::run::Race;
+use crate::run::Comparison;
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ fn differ() -> Result<bool, String> {
     eprintln!("both are filled after {:.1} s", started.elapsed().as_secs_f64());
     let verbose = settings.verbose;
     let report = Mutex::new(Report::new(settings.only.is_empty(), verbose));
-    Race { ours: &ours, kafka: &kafka, report: &report, verbose }.run_all(&planned)?;
+    Comparison { ours: &ours, kafka: &kafka, report: &report, verbose }.run_all(&planned)?;
     let mut report = report.into_inner();
     report.apis_without_a_case(&ours.versions, &cases);
     let alike = report.print();

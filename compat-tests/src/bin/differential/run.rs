@@ -85,14 +85,14 @@ fn common(api: ApiKey, ours: &Side, kafka: &Side) -> Option<(i16, i16)> {
 }
 
 /// Both brokers, and where it is told how they differ.
-pub struct Race<'a> {
+pub struct Comparison<'a> {
     pub ours: &'a Side,
     pub kafka: &'a Side,
     pub report: &'a Mutex<Report>,
     pub verbose: bool,
 }
 
-impl Race<'_> {
+impl Comparison<'_> {
     /// Runs all cases, the versions of each one after another.
     pub fn run_all(&self, planned: &[Planned]) -> Result<(), String> {
         let (last, apart): (Vec<_>, Vec<_>) = planned

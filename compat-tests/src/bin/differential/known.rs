@@ -19,10 +19,11 @@ impl Known {
 pub const KNOWN: &[Known] = &[
     Known(
         "CreateTopics",
-        "*",
+        "*=*",
         "topics[*].topic_id",
         "Only validated: Kafka names an id that the topic would have had, ours names none.",
     ),
+    Known("CreateTopics", "only validated*", "topics[*].topic_id", "The same."),
     Known("CreateTopics", "max.message.bytes= 7 ", "*", "Kafka keeps spaces around a number."),
     Known(
         "ApiVersions",
@@ -200,7 +201,13 @@ pub const KNOWN: &[Known] = &[
     ),
     Known("Produce", "no bytes*", "*log_start_offset", "The same."),
     Known("Produce", "two batches*", "*log_start_offset", "The same."),
-    Known("Produce", "*", "*log_start_offset", "The same."),
+    Known("Produce", "a batch length beyond the bytes*", "*log_start_offset", "The same."),
+    Known("Produce", "a good batch and a bad one*", "*log_start_offset", "The same."),
+    Known("Produce", "a header without records*", "*log_start_offset", "The same."),
+    Known("Produce", "codec *", "*log_start_offset", "The same."),
+    Known("Produce", "half a header*", "*log_start_offset", "The same."),
+    Known("Produce", "the first byte only*", "*log_start_offset", "The same."),
+    Known("Produce", "without the last byte*", "*log_start_offset", "The same."),
     Known(
         "DescribeConfigs",
         "the broker, all",

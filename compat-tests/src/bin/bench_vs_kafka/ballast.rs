@@ -2,8 +2,8 @@
 //!
 //! On a virtual machine the first write to a page of memory waits for the host (here 1.8 CPU
 //! seconds a gigabyte), and a page that has been free for two seconds may be the host's again. Logs
-//! go through the page cache, so whoever wrote first would pay for both. The ballast holds memory
-//! that has been written to, and hands it out just before a load.
+//! go through the page cache, so whoever wrote first would pay for both. The ballast holds all free
+//! memory, written to, and hands a part of it out just before a load.
 
 use std::fs;
 
@@ -12,11 +12,10 @@ use parking_lot::Mutex;
 /// What is held or handed out at once.
 const CHUNK_BYTES: usize = 64 << 20;
 /// What a load may write before it waits for the host.
-const ROOM_CHUNKS: usize = 24;
-/// The most that is held.
-const MOST_CHUNKS: usize = 160;
-/// Memory that stays free beside it, for the processes.
-const SPARE_BYTES: u64 = 2 << 30;
+const ROOM_CHUNKS: usize = 32;
+/// Memory that stays free beside it, for the processes. As little as they can live with: the
+/// kernel hands out whatever is free, and what nobody has written to would be among it.
+const SPARE_BYTES: u64 = 512 << 20;
 /// Every page is written to once.
 const PAGE_BYTES: usize = 4096;
 
@@ -25,7 +24,7 @@ static HELD: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 /// Takes what is free into the ballast, then frees as much as a load may write.
 pub fn make_room() {
     let mut held = HELD.lock();
-    while held.len() < MOST_CHUNKS && free_bytes() > SPARE_BYTES {
+    while free_bytes() > SPARE_BYTES {
         let mut chunk = vec![0; CHUNK_BYTES];
         chunk.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = 1);
         held.push(chunk);

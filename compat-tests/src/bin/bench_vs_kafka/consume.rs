@@ -14,7 +14,7 @@ use compat_tests::{Broker, Connection};
 use protocol::compression::Codec;
 
 use crate::ballast;
-use crate::load::{Shape, new_topic, send_for};
+use crate::load::{Shape, new_topic};
 use crate::race::Turn;
 use crate::results::Better;
 use crate::tools::Tools;
@@ -38,8 +38,9 @@ pub fn measure(turn: &mut Turn, tools: &Tools, name: &str) -> Result<(), String>
     let topic = new_topic();
     let mut connection = turn.broker.connect();
     connection.create_topic(&topic, BACKLOG.partitions);
+    let mut load = BACKLOG.load(turn.broker.address(), &topic);
     ballast::make_room();
-    let batches = send_for(turn.broker.address(), &topic, &BACKLOG, turn.settings.each * 2);
+    let sent = load.run(turn.settings.each * 2).map_err(|error| error.to_string())?;
     for (state, cold) in [("warm", false), ("dropped from memory", true)] {
         if cold {
             forget(turn.dir).map_err(|error| error.to_string())?;
@@ -49,7 +50,7 @@ pub fn measure(turn: &mut Turn, tools: &Tools, name: &str) -> Result<(), String>
         turn.add("consume", &name, "MB/s", Better::More, read.megabytes_per_second());
         turn.add("consume", &name, "CPU-s/GB", Better::Less, read.cpu_seconds_per_gigabyte());
     }
-    let records = batches * BACKLOG.payload_bytes() / BACKLOG.record_bytes as u64;
+    let records = sent.requests * BACKLOG.payload_bytes() / BACKLOG.record_bytes as u64;
     tools.consume(turn, &topic, BACKLOG.partitions, records, name)?;
     connection.delete_topic(&topic);
     Ok(())

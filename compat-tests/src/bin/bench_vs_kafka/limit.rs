@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
 
 use bytes::{BufMut, BytesMut};
 use compat_tests::requests::{PRODUCE_VERSION, topic_name};
@@ -14,7 +13,6 @@ use kafka_protocol::messages::produce_response::{PartitionProduceResponse, Topic
 use kafka_protocol::messages::{ProduceResponse, ResponseHeader};
 use kafka_protocol::protocol::{Encodable, HeaderVersion};
 
-use crate::load::send_for;
 use crate::race::Durability;
 use crate::results::{Better, Key, Results};
 use crate::{Settings, ballast, plan};
@@ -30,14 +28,15 @@ pub fn measure(settings: &Settings, results: &mut Results) -> Result<(), String>
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let file = tempfile::tempfile().map_err(|error| error.to_string())?;
         let connections = shape.producers;
-        ballast::make_room();
         let server = thread::spawn(move || serve(&listener, file, connections));
-        let started = Instant::now();
-        let batches = send_for(address, "limit", shape, settings.each);
-        let elapsed = started.elapsed().as_secs_f64();
+        let mut load = shape.load(address, "limit");
+        ballast::make_room();
+        let sent = load.run(settings.each).map_err(|error| error.to_string())?;
+        drop(load);
         server.join().map_err(|_| "the receiver failed")?.map_err(|error| error.to_string())?;
-        let megabytes = (batches * shape.payload_bytes()) as f64 / 1e6;
-        results.add_limit(Key::new("produce", name, "MB/s", Better::More), megabytes / elapsed);
+        let megabytes = (sent.requests * shape.payload_bytes()) as f64 / 1e6;
+        let rate = megabytes / sent.elapsed.as_secs_f64();
+        results.add_limit(Key::new("produce", name, "MB/s", Better::More), rate);
     }
     Ok(())
 }

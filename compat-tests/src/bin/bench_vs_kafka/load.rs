@@ -3,15 +3,14 @@
 //! the client.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use compat_tests::Broker;
 use compat_tests::batches::{builder, sealed};
 use compat_tests::client::encode_request;
-use compat_tests::load::{Cost, send_until};
+use compat_tests::load::{Cost, Load};
 use compat_tests::requests::{PRODUCE_VERSION, produce as request};
 use protocol::compression::Codec;
 
@@ -51,9 +50,15 @@ impl Shape {
         sealed(builder(&values).codec(self.codec))
     }
 
-    /// The requests that one connection sends in turn: together they touch all its partitions.
-    pub fn frames(&self, topic: &str, connection: usize) -> Vec<Vec<u8>> {
+    /// The load, ready to run.
+    pub fn load(&self, address: SocketAddr, topic: &str) -> Load {
         let records = self.batch();
+        let frames = (0..self.producers).map(|number| self.frames(topic, number, &records));
+        Load::new(address, frames.collect()).expect("the broker takes connections")
+    }
+
+    /// The requests that one connection sends in turn: together they touch all its partitions.
+    fn frames(&self, topic: &str, connection: usize, records: &Bytes) -> Vec<Vec<u8>> {
         let (connections, count) = (self.producers as i32, self.partitions);
         let number = connection as i32;
         let own: Vec<i32> = if connections < count {
@@ -94,15 +99,15 @@ pub fn produce(broker: &Broker, shape: &Shape, time: Duration) -> Cost {
     let topic = new_topic();
     let mut connection = broker.connect();
     connection.create_topic(&topic, shape.partitions);
+    let mut load = shape.load(broker.address(), &topic);
     ballast::make_room();
     // The first batches open files and groups.
-    send_for(broker.address(), &topic, shape, time / 5);
+    load.run(time / 5).expect("the load runs");
     let cpu = broker.cpu_time();
-    let started = Instant::now();
-    let batches = send_for(broker.address(), &topic, shape, time);
+    let sent = load.run(time).expect("the load runs");
     let achieved = Cost {
-        bytes: batches * shape.payload_bytes(),
-        elapsed: started.elapsed(),
+        bytes: sent.requests * shape.payload_bytes(),
+        elapsed: sent.elapsed,
         cpu: broker.cpu_time().saturating_sub(cpu),
     };
     connection.delete_topic(&topic);
@@ -121,20 +126,4 @@ pub fn warm_up(broker: &Broker, time: Duration) {
     };
     produce(broker, &small, time / 2);
     produce(broker, &Shape { batch_bytes: 100_000, record_bytes: 1_000, ..small }, time / 2);
-}
-
-/// Sends for `time`; everything is acknowledged when it returns. Returns the number of batches.
-pub fn send_for(address: SocketAddr, topic: &str, shape: &Shape, time: Duration) -> u64 {
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let senders: Vec<_> = (0..shape.producers)
-            .map(|number| {
-                let (stop, frames) = (&stop, shape.frames(topic, number));
-                scope.spawn(move || send_until(address, frames, stop).expect("the load runs"))
-            })
-            .collect();
-        thread::sleep(time);
-        stop.store(true, Ordering::Relaxed);
-        senders.into_iter().map(|sender| sender.join().expect("a sender ends").1).sum()
-    })
 }

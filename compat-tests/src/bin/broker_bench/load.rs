@@ -1,15 +1,13 @@
 //! A producing load: connections that keep five requests each in flight, every request encoded
 //! once and sent again and again.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use compat_tests::Broker;
 use compat_tests::batches::batch;
 use compat_tests::client::encode_request;
-use compat_tests::load::{Cost, send_until};
+use compat_tests::load::{Cost, Load};
 use compat_tests::requests::{PRODUCE_VERSION, topic_name};
 use kafka_protocol::messages::ProduceRequest;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -86,29 +84,18 @@ impl Achieved {
 
 /// Produces for `time`; everything sent is acknowledged before it returns.
 pub fn produce_for(broker: &Broker, shape: &Shape, time: Duration) -> Achieved {
-    let stop = AtomicBool::new(false);
+    let frames = (0..CONNECTIONS).map(|number| shape.frames(number)).collect();
+    let mut load = Load::new(broker.address(), frames).expect("the broker takes connections");
     let (cpu, written) = (broker.cpu_time(), broker.written_bytes());
-    let started = Instant::now();
-    let counts: Vec<(u64, u64)> = thread::scope(|scope| {
-        let senders: Vec<_> = (0..CONNECTIONS)
-            .map(|number| {
-                let (stop, frames) = (&stop, shape.frames(number));
-                let address = broker.address();
-                scope.spawn(move || send_until(address, frames, stop).expect("the load runs"))
-            })
-            .collect();
-        thread::sleep(time);
-        stop.store(true, Ordering::Relaxed);
-        senders.into_iter().map(|sender| sender.join().expect("a sender ends")).collect()
-    });
+    let sent = load.run(time).expect("the load runs");
     let cost = Cost {
-        bytes: counts.iter().map(|(bytes, _)| bytes).sum(),
-        elapsed: started.elapsed(),
+        bytes: sent.bytes,
+        elapsed: sent.elapsed,
         cpu: broker.cpu_time().saturating_sub(cpu),
     };
     Achieved {
         cost,
-        requests: counts.iter().map(|(_, requests)| requests).sum(),
+        requests: sent.requests,
         written_bytes: broker.written_bytes().saturating_sub(written),
     }
 }

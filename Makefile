@@ -96,7 +96,7 @@ differential: setup ## The same requests to Apache Kafka and to us, compared fie
 	$(CARGO) build $(WORKSPACE) --bins
 	$(TARGET_DIR)/release/differential $(ARGS)
 
-bench-vs-kafka: setup ## Race against Apache Kafka (12 minutes, quiet machine): docs/BENCHMARKS.md. ARGS=--quick.
+bench-vs-kafka: setup ## Race against Apache Kafka (25 minutes, quiet machine): docs/BENCHMARKS.md. ARGS=--quick.
 	compat-tests/setup.sh java
 	$(CARGO) build $(WORKSPACE) --bins
 	$(TARGET_DIR)/release/bench-vs-kafka --results docs/benchmarks \

@@ -120,6 +120,7 @@ const PURE: &[&str] = &[
     "src/docgen.rs",
     "src/docgen/clients.rs",
     "src/fetch/planner.rs",
+    "src/fetch/replica_selector.rs",
     "src/fetch/session.rs",
     "src/handlers/common/isolation.rs",
     "src/handlers/common/operations.rs",

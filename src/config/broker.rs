@@ -28,6 +28,8 @@ pub struct BrokerConfig {
     pub cluster_id: Option<String>,
     /// `broker.rack`
     pub rack: Option<String>,
+    /// Consumers are sent to replicas of their own rack (`replica.selector.class`).
+    pub selects_by_rack: bool,
     /// `listeners` without those of controllers.
     pub listeners: Vec<ListenerConfig>,
     /// The other brokers; `None` for a broker that is alone.
@@ -269,6 +271,8 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
         timing: timing(&values),
         cluster_id: values.text("highwater.cluster.id").map(str::to_owned),
         rack: values.text("broker.rack").map(str::to_owned),
+        selects_by_rack: values.text("replica.selector.class")
+            == Some(definitions::RACK_AWARE_SELECTOR),
         listeners,
         log_dir: PathBuf::from(log_dir),
         http_listener: http_listener(&values)?,

@@ -18,6 +18,8 @@ mod transactions;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub use replication::RACK_AWARE_SELECTOR;
+
 /// Whose key it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {

@@ -11,13 +11,14 @@ use cluster::ReadError;
 use cluster::metadata::TopicImage;
 use cluster::replica::{Replica, ReplicaOffsets};
 use protocol::error_code::ErrorCode;
-use protocol::types::{LeaderEpoch, Offset};
+use protocol::types::{BrokerId, LeaderEpoch, Offset};
 use storage::log_store::Records;
 use tokio::sync::Notify;
 
 use super::planner::{
     Budget, Decision, FetchParams, PartitionView, PlannedPartition, Progress, decide,
 };
+use super::replica_selector::{Candidate, preferred};
 use super::session::Asked;
 use crate::context::Services;
 use crate::error_map::ToErrorCode;
@@ -35,14 +36,21 @@ pub struct PartitionAnswer {
     pub diverging: Option<(LeaderEpoch, Offset)>,
     /// Where to go instead, on an error that says so.
     pub current_leader: Option<CurrentLeader>,
+    /// The follower to read from instead.
+    pub preferred_replica: Option<BrokerId>,
     /// The batches.
     pub records: Records,
 }
 
 impl PartitionAnswer {
     fn failed(error: ErrorCode) -> Self {
-        let (offsets, diverging, current_leader) = (None, None, None);
-        Self { error, offsets, diverging, current_leader, records: Records::default() }
+        let (offsets, diverging, current_leader, preferred_replica) = (None, None, None, None);
+        let records = Records::default();
+        Self { error, offsets, diverging, current_leader, preferred_replica, records }
+    }
+
+    fn must_be_told(&self) -> bool {
+        !self.error.is_none() || self.diverging.is_some() || self.preferred_replica.is_some()
     }
 
     fn empty(offsets: ReplicaOffsets) -> Self {
@@ -62,6 +70,8 @@ struct Source {
 pub struct Execution {
     services: Arc<Services>,
     params: FetchParams,
+    /// The consumer's, where replicas are picked by it.
+    rack: Option<String>,
     sources: Vec<Source>,
 }
 
@@ -78,6 +88,7 @@ impl Execution {
     pub fn new(
         services: Arc<Services>,
         params: FetchParams,
+        rack: Option<String>,
         planned: Vec<PlannedPartition>,
     ) -> Self {
         let find = |planned: PlannedPartition| {
@@ -90,7 +101,7 @@ impl Execution {
             Source { asked, topic: topic.ok(), replica }
         };
         let sources = planned.into_iter().map(find).collect();
-        Self { services, params, sources }
+        Self { services, params, rack, sources }
     }
 
     /// What was asked, and of which topic, in the order of the plan.
@@ -115,7 +126,7 @@ impl Execution {
             let answer = self.read(source, &budget);
             budget.spend(answer.records.size_bytes);
             progress.bytes += answer.records.size_bytes;
-            progress.must_tell |= !answer.error.is_none() || answer.diverging.is_some();
+            progress.must_tell |= answer.must_be_told();
             answers.push(answer);
         }
         Pass { answers, progress }
@@ -153,23 +164,45 @@ impl Execution {
         }
     }
 
+    /// Where this consumer should read instead of here, which only a leader says.
+    fn preferred_replica(&self, replica: &Replica, fetch_offset: Offset) -> Option<BrokerId> {
+        let rack = self.rack.as_deref()?;
+        if !replica.is_leader() {
+            return None;
+        }
+        let image = self.services.cluster.metadata();
+        let followers = replica.followers_that_hold(fetch_offset);
+        let candidate = |(id, log_end_offset)| {
+            let rack = image.brokers.get(&id).and_then(|broker| broker.rack.clone());
+            Candidate { id, rack, log_end_offset }
+        };
+        let own = self.services.config.rack.as_deref();
+        preferred(rack, own, followers.into_iter().map(candidate))
+    }
+
     fn read(&self, source: &Source, budget: &Budget) -> PartitionAnswer {
         let replica = match &source.replica {
             Ok(replica) => replica,
             Err(error) => return PartitionAnswer::failed(*error),
         };
         let offsets = replica.offsets();
+        let request = &source.asked.request;
         let view = PartitionView {
             is_leader: replica.is_leader(),
+            is_follower: replica.is_follower(),
             offsets,
             end_offset_for_epoch: &|epoch| replica.end_offset_for_epoch(epoch),
+            preferred_replica: &|| self.preferred_replica(replica, request.fetch_offset),
         };
-        let request = &source.asked.request;
-        match decide(request, &view, self.params.isolation_level) {
+        match decide(request, &view, &self.params) {
             Decision::Fail(error) => failed(replica, error),
             Decision::Diverge { epoch, end_offset } => {
                 let diverging = Some((epoch, end_offset));
                 PartitionAnswer { diverging, ..PartitionAnswer::empty(offsets) }
+            }
+            Decision::ReadFrom(follower) => {
+                let preferred_replica = Some(follower);
+                PartitionAnswer { preferred_replica, ..PartitionAnswer::empty(offsets) }
             }
             Decision::Empty => PartitionAnswer::empty(offsets),
             Decision::Read { upper_bound } => {

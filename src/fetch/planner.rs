@@ -11,7 +11,7 @@ use cluster::replica::ReplicaOffsets;
 use indexmap::IndexMap;
 use kafka_protocol::messages::FetchRequest;
 use protocol::error_code::ErrorCode;
-use protocol::types::{LeaderEpoch, Offset, PartitionId, TopicId};
+use protocol::types::{BrokerId, LeaderEpoch, Offset, PartitionId, TopicId};
 use storage::log_store::ReadLimit;
 
 use super::session::{Asked, PartitionKey, PartitionRequest, SessionRequest, TopicKey};
@@ -35,18 +35,24 @@ pub struct FetchParams {
     pub max_bytes: usize,
     /// Up to where the client may see.
     pub isolation_level: IsolationLevel,
+    /// A client that cannot be sent to a follower is not served by one either (KIP-392).
+    pub leader_only: bool,
 }
+
+/// The version in which clients say their rack, and may be sent to a follower.
+pub const RACKS_SINCE: i16 = 11;
 
 impl FetchParams {
     /// The request's limits within the broker's `fetch.max.bytes`.
     #[must_use]
-    pub fn new(request: &FetchRequest, server_max_bytes: usize) -> Self {
+    pub fn new(request: &FetchRequest, version: i16, server_max_bytes: usize) -> Self {
         let max_bytes = from_wire(request.max_bytes).min(server_max_bytes);
         Self {
             max_wait_ms: u64::try_from(request.max_wait_ms).unwrap_or(0),
             min_bytes: from_wire(request.min_bytes).min(max_bytes),
             max_bytes,
             isolation_level: IsolationLevel::from_wire(request.isolation_level),
+            leader_only: version < RACKS_SINCE,
         }
     }
 
@@ -68,7 +74,8 @@ pub struct Progress {
     pub partition_count: usize,
     /// Bytes of records.
     pub bytes: usize,
-    /// A partition has an error, or its log diverges from the client's.
+    /// A partition has an error, its log diverges from the client's, or another replica is to be
+    /// read from.
     pub must_tell: bool,
 }
 
@@ -147,13 +154,18 @@ fn unknown_id(image: &MetadataImage, asked: &Asked) -> ErrorCode {
 }
 
 /// A partition as its replica shows it, all at one moment.
+#[derive(Clone)]
 pub struct PartitionView<'a> {
     /// Whether this broker leads it.
     pub is_leader: bool,
+    /// Whether it follows another that does.
+    pub is_follower: bool,
     /// Where its log begins and ends, and in which leader's epoch.
     pub offsets: ReplicaOffsets,
     /// The largest epoch that is not above the given one, and where it ends.
     pub end_offset_for_epoch: &'a dyn Fn(LeaderEpoch) -> Option<(LeaderEpoch, Offset)>,
+    /// The follower that a leader sends this client to.
+    pub preferred_replica: &'a dyn Fn() -> Option<BrokerId>,
 }
 
 /// What is done with a partition.
@@ -168,6 +180,8 @@ pub enum Decision {
         /// Its end.
         end_offset: Offset,
     },
+    /// Nothing is read here: the client is to ask this follower.
+    ReadFrom(BrokerId),
     /// Nothing to see yet.
     Empty,
     /// Read up to here.
@@ -182,14 +196,17 @@ pub enum Decision {
 pub fn decide(
     request: &PartitionRequest,
     view: &PartitionView<'_>,
-    isolation_level: IsolationLevel,
+    params: &FetchParams,
 ) -> Decision {
     if let Err(error) = check_leader_epoch(request.current_leader_epoch, view.offsets.leader_epoch)
     {
         return Decision::Fail(error);
     }
-    if !view.is_leader {
+    if !view.is_leader && (params.leader_only || !view.is_follower) {
         return Decision::Fail(ErrorCode::NotLeaderOrFollower);
+    }
+    if let Some(follower) = (view.preferred_replica)() {
+        return Decision::ReadFrom(follower);
     }
     let offsets = &view.offsets;
     if request.fetch_offset < offsets.log_start_offset {
@@ -209,7 +226,7 @@ pub fn decide(
     if request.fetch_offset > offsets.log_end_offset {
         return Decision::Fail(ErrorCode::OffsetOutOfRange);
     }
-    let upper_bound = isolation_level.upper_bound(offsets);
+    let upper_bound = params.isolation_level.upper_bound(offsets);
     // Between here and the log end lies what is not yet committed: no error, but nothing either.
     if request.fetch_offset >= upper_bound {
         return Decision::Empty;

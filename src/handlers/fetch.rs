@@ -42,8 +42,6 @@ pub const SPEC: ApiSpec = ApiSpec {
     gaps: &[
         "Fetches by followers (replica id 0 and above) are refused as from a replica that is not \
          assigned: replication goes over Raft.",
-        "Consumers are served by the leader only; no preferred read replica is ever named \
-         (KIP-392).",
     ],
     stage: Stage::Complete,
     ..ApiSpec::new(ApiKey::Fetch, 4..=18)
@@ -64,7 +62,7 @@ pub async fn handle(
     context: &RequestContext,
     request: FetchRequest,
 ) -> Reply {
-    let params = FetchParams::new(&request, services.config.fetch_max_bytes);
+    let params = FetchParams::new(&request, context.api_version, services.config.fetch_max_bytes);
     let image = services.cluster.metadata();
     let name_of = |id: TopicId| image.topic_names.get(&id).map(|name| Arc::from(name.as_str()));
     let session_request = session_request(&request, context.api_version);
@@ -80,7 +78,8 @@ pub async fn handle(
             partition.topic = partition.topic.clone().and(Err(error(believes)));
         }
     }
-    let mut execution = Execution::new(services.clone(), params, planned);
+    let rack = services.config.selects_by_rack.then(|| request.rack_id.to_string());
+    let mut execution = Execution::new(services.clone(), params, rack, planned);
     let answer = Answer { services: services.clone(), request: context.clone(), fetch_context };
     let pass = execution.pass();
     if execution.is_satisfied_by(&pass) {
@@ -280,6 +279,9 @@ fn partition_row(answer: &PartitionAnswer, isolation_level: IsolationLevel) -> P
             // No transaction was ever aborted here, and the client wants to be told so.
             row.aborted_transactions = Some(Vec::new());
         }
+    }
+    if let Some(preferred) = answer.preferred_replica {
+        row.preferred_read_replica = WireBrokerId(preferred.0);
     }
     if let Some((epoch, end_offset)) = answer.diverging {
         row.diverging_epoch =

@@ -1,6 +1,7 @@
 //! Three processes form one cluster, lose one of them, and lose nothing of what they acknowledged.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use crate::harness::{BINARY, error, temp_dir};
 
 pub const IDS: [i32; 3] = [1, 2, 3];
 pub const TOPIC: &str = "replicated";
-const PARTITIONS: i32 = 6;
+pub const PARTITIONS: i32 = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Three brokers that are one cluster.
@@ -31,6 +32,13 @@ pub struct Trio {
 
 impl Trio {
     pub fn start() -> Trio {
+        let (mut trio, options) = Trio::prepare();
+        trio.start_again(options);
+        trio
+    }
+
+    /// The same before its brokers are started.
+    pub fn prepare() -> (Trio, Vec<BrokerOptions>) {
         let dir = temp_dir();
         let ports: [u16; 3] = free_ports().expect("free ports");
         let voters = IDS.iter().zip(ports).map(|(id, port)| format!("{id}@127.0.0.1:{port}"));
@@ -41,16 +49,24 @@ impl Trio {
                 .with("controller.quorum.voters", &voters)
                 .with("default.replication.factor", "3")
         });
-        let mut trio = Trio { brokers: BTreeMap::new(), voters, dir };
-        trio.start_again(options.to_vec());
-        trio
+        (Trio { brokers: BTreeMap::new(), voters, dir }, options.to_vec())
     }
 
     /// Starts brokers together: each of them waits for another before it is ready.
     pub fn start_again(&mut self, options: Vec<BrokerOptions>) {
+        self.start_apart(options, Duration::ZERO);
+    }
+
+    /// Starts brokers in this order, with a gap between them.
+    pub fn start_apart(&mut self, options: Vec<BrokerOptions>, gap: Duration) {
         let brokers: Vec<_> = thread::scope(|scope| {
-            let starting = options.into_iter().map(|o| scope.spawn(|| Broker::start(o)));
-            let starting: Vec<_> = starting.collect();
+            let start = |(number, options): (u32, BrokerOptions)| {
+                scope.spawn(move || {
+                    thread::sleep(gap * number);
+                    Broker::start(options)
+                })
+            };
+            let starting: Vec<_> = (0..).zip(options).map(start).collect();
             starting.into_iter().map(|broker| broker.join().expect("started")).collect()
         });
         for broker in brokers {
@@ -82,6 +98,39 @@ impl Trio {
         panic!("no {what} at broker {id}: {last:?}");
     }
 
+    /// Makes [`TOPIC`], with replicas everywhere.
+    pub fn create_topic(&self) {
+        let request = create_topics(TOPIC, PARTITIONS, &[]);
+        let created = self.anyone().call(CREATE_TOPICS_VERSION, &request);
+        assert_eq!(error(created.topics[0].error_code), ErrorCode::None);
+    }
+
+    /// Signals all of them, and does not wait.
+    pub fn signal_all(&self, signal: i32) {
+        for broker in self.brokers.values() {
+            // SAFETY: kill(2) takes no pointers; the process is ours and not waited for.
+            unsafe { libc::kill(broker.pid() as libc::pid_t, signal) };
+        }
+    }
+
+    /// A connection to a partition's leader.
+    pub fn leader_connection(&self, partition: i32) -> Option<Connection> {
+        self.leader_of(partition).map(Broker::connect)
+    }
+
+    /// kill -9 of all of them.
+    pub fn kill_all(&mut self) -> Vec<BrokerOptions> {
+        std::mem::take(&mut self.brokers).into_values().map(Broker::kill).collect()
+    }
+
+    /// Waits until every replica of the topic is in sync.
+    pub fn see_all_in_sync(&self) {
+        eventually("replica that follows again", || {
+            let rows = self.anyone().describe_topic(TOPIC).partitions;
+            rows.iter().all(|row| row.isr_nodes.len() == IDS.len()).then_some(())
+        });
+    }
+
     /// A broker that votes on nothing, and is told one of those that do.
     pub fn fourth(&self) -> BrokerOptions {
         let voter = self.voters.split(',').next().expect("three").split_once('@').expect("an id");
@@ -92,15 +141,24 @@ impl Trio {
             .with("highwater.peer.listener", "127.0.0.1:0")
     }
 
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     pub fn anyone(&self) -> Connection {
         self.brokers.values().next().expect("one is left").connect()
     }
 
-    /// The broker that leads a partition, as the first of them says.
+    /// The broker that says of itself that it leads a partition: in the latest epoch, should a
+    /// former one not know yet.
     fn leader_of(&self, partition: i32) -> Option<&Broker> {
-        let described = self.anyone().describe_topic(TOPIC);
-        let row = described.partitions.iter().find(|row| row.partition_index == partition)?;
-        self.brokers.get(&row.leader_id.0)
+        let epoch = |(id, broker): &(&i32, &Broker)| {
+            let rows = broker.connect().describe_topic(TOPIC).partitions;
+            let row = rows.into_iter().find(|row| row.partition_index == partition)?;
+            (row.leader_id.0 == **id).then_some(row.leader_epoch)
+        };
+        let leaders = self.brokers.iter().filter_map(|broker| Some((epoch(&broker)?, broker.1)));
+        leaders.max_by_key(|(epoch, _)| *epoch).map(|(_, broker)| broker)
     }
 
     /// Produces with acks=all, looking for the leader as long as there is none.
@@ -138,6 +196,11 @@ pub fn assigned(name: &str, placed: &[&[i32]]) -> CreateTopicsRequest {
     request
 }
 
+/// How often something is done: a few times, or what `LOOPS` says.
+pub fn loops() -> usize {
+    std::env::var("LOOPS").ok().and_then(|loops| loops.parse().ok()).unwrap_or(3)
+}
+
 pub fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -155,8 +218,7 @@ fn what_was_acknowledged_outlives_a_killed_broker() {
         return;
     }
     let mut trio = Trio::start();
-    let created = trio.anyone().call(CREATE_TOPICS_VERSION, &create_topics(TOPIC, PARTITIONS, &[]));
-    assert_eq!(error(created.topics[0].error_code), ErrorCode::None);
+    trio.create_topic();
     let replicas = trio.anyone().describe_topic(TOPIC).partitions;
     assert!(replicas.iter().all(|row| row.replica_nodes.len() == IDS.len()), "{replicas:?}");
 
@@ -172,10 +234,7 @@ fn what_was_acknowledged_outlives_a_killed_broker() {
         }
     }
     trio.brokers.insert(IDS[0], Broker::start(killed));
-    eventually("replica that follows again", || {
-        let rows = trio.anyone().describe_topic(TOPIC).partitions;
-        rows.iter().all(|row| row.isr_nodes.len() == IDS.len()).then_some(())
-    });
+    trio.see_all_in_sync();
     for partition in 0..PARTITIONS {
         assert_eq!(trio.append(partition, "after 10"), 10);
         let expected = (0..11).map(|n| match n {
@@ -245,8 +304,7 @@ fn two_of_three_that_are_left_stop_cleanly_and_come_back_with_everything() {
         return;
     }
     let mut trio = Trio::start();
-    let created = trio.anyone().call(CREATE_TOPICS_VERSION, &create_topics(TOPIC, PARTITIONS, &[]));
-    assert_eq!(error(created.topics[0].error_code), ErrorCode::None);
+    trio.create_topic();
     for partition in 0..PARTITIONS {
         assert_eq!(trio.append(partition, "before"), 0);
     }

@@ -9,6 +9,7 @@
 mod api_versions;
 mod cluster;
 mod cluster_changes;
+mod cluster_forming;
 mod configs;
 mod consumer_client;
 mod coordinators;
@@ -31,7 +32,9 @@ mod list_offsets;
 mod listeners;
 mod metadata;
 mod pipelining;
+mod power_loss;
 mod process;
 mod produce;
+mod racks;
 mod rewind;
 mod topics;

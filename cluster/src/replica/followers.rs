@@ -1,8 +1,6 @@
 //! What a leader knows of the replicas that follow it: which of them follow closely, whether these
 //! are enough, and how leadership is handed over to one of them.
 
-use std::collections::BTreeSet;
-
 use protocol::types::{BrokerId, Offset};
 
 use super::handle::Shared;
@@ -36,6 +34,22 @@ impl Shared {
             *id == environment.broker_id || (close.contains(id) && presence.is_alive(*id))
         };
         partition.replicas.iter().copied().filter(is_in_sync).collect()
+    }
+
+    /// See [`super::Replica::followers_that_hold`].
+    pub(super) fn followers_that_hold(&self, offset: Offset) -> Vec<(BrokerId, Offset)> {
+        let Some(group) = self.open_group().filter(|_| self.is_leader()) else { return Vec::new() };
+        let in_sync = self.in_sync(&group);
+        let peers = group.progress().map(|progress| progress.peers).unwrap_or_default();
+        let held = |peer: &crate::raft::PeerProgress| {
+            let id = broker_id(peer.node_id).filter(|id| in_sync.contains(id))?;
+            let matched = peer.matched?;
+            // What was purged meanwhile does not say where it ended.
+            let heads = self.log.heads(matched..matched + 1).ok()?;
+            let end = heads.first()?.next_offset;
+            (end >= offset).then_some((id, end))
+        };
+        peers.iter().filter_map(held).collect()
     }
 
     /// Refuses an append for which fewer replicas follow than `min.insync.replicas` asks for.
@@ -78,7 +92,7 @@ impl Shared {
         if self.in_sync_voters(&group) < needed {
             return false;
         }
-        let voters: Vec<u64> = self.voter_nodes();
+        let voters = self.voter_nodes();
         if needed > voters.len() / 2 + 1
             && let Ok(Some(entry)) = self.log.last_entry_below(base_offset.plus(1))
         {
@@ -88,7 +102,7 @@ impl Shared {
     }
 
     /// The replicas that vote, or did before the reassignment that is under way.
-    fn voter_nodes<C: FromIterator<u64>>(&self) -> C {
+    fn voter_nodes(&self) -> Vec<u64> {
         let partition = self.partition();
         let voters = partition.settled_replicas().into_iter();
         voters.map(|id| partition.node_id(id)).collect()
@@ -118,9 +132,7 @@ impl Shared {
             return true;
         }
         let Phase::Open(group) = phase else { return false };
-        let voters: BTreeSet<u64> = self.voter_nodes();
-        let answering = group.in_sync(self.environment.timing.election_min);
-        answering.intersection(&voters).count() > voters.len() / 2
+        group.hears_majority(self.environment.timing.election_min)
     }
 }
 

@@ -252,6 +252,18 @@ impl Replica {
         self.shared.is_leader()
     }
 
+    /// The followers in sync that have all before `offset`, and where their logs end; none where
+    /// another broker leads.
+    pub fn followers_that_hold(&self, offset: Offset) -> Vec<(BrokerId, Offset)> {
+        self.shared.followers_that_hold(offset)
+    }
+
+    /// Whether another broker leads the partition, as far as this one knows.
+    pub fn is_follower(&self) -> bool {
+        let leader = self.shared.published.get().leader;
+        leader.is_some_and(|leader| leader != self.shared.environment.broker_id)
+    }
+
     /// Wakes `notify` whenever the high watermark, the last stable offset or the log start moves,
     /// leadership changes, or the partition goes away. Register first, then look at `offsets`.
     pub fn watch_offsets(&self, notify: Arc<Notify>) -> OffsetsWatch {

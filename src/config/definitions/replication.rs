@@ -2,8 +2,13 @@
 //!
 //! Pure: a table.
 
-use super::reasons::{JVM, METADATA_LOG, QUOTAS, RAFT_REPLICATES};
+use super::reasons::{METADATA_LOG, QUOTAS, RAFT_REPLICATES};
 use super::{Definition, boolean, int, list, long, string};
+
+/// The value of `replica.selector.class` by which consumers read in their own rack (KIP-392).
+pub const RACK_AWARE_SELECTOR: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
+const REPLICA_SELECTORS: &[&str] =
+    &[RACK_AWARE_SELECTOR, "org.apache.kafka.common.replica.LeaderSelector"];
 
 /// The rows, by name.
 pub(super) const ROWS: &[Definition] = &[
@@ -148,9 +153,10 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("How often high watermarks are written to disk."),
     long("replica.lag.time.max.ms", Some("30000"))
         .doc("How long a follower may lag before it leaves the in-sync replicas."),
-    string("replica.selector.class", None)
-        .no_effect(JVM)
-        .doc("Class that picks the replica a consumer reads from."),
+    string("replica.selector.class", None).one_of(REPLICA_SELECTORS).doc(
+        "Class that picks the replica a consumer reads from: with RackAwareReplicaSelector one of \
+             the consumer's own rack, else the leader.",
+    ),
     int("replica.socket.receive.buffer.bytes", Some("65536"))
         .no_effect(RAFT_REPLICATES)
         .doc("SO_RCVBUF of a replica's fetcher."),

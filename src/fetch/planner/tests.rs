@@ -39,10 +39,13 @@ fn decide_as(is_leader: bool, request: PartitionRequest, level: IsolationLevel) 
     };
     let view = PartitionView {
         is_leader,
+        is_follower: !is_leader,
         offsets: offsets(),
         end_offset_for_epoch: &end_offset_for_epoch,
+        preferred_replica: &|| None,
     };
-    decide(&request, &view, level)
+    let params = FetchParams { isolation_level: level, ..params(0, 0, 0) };
+    decide(&request, &view, &params)
 }
 
 fn decision(request: PartitionRequest) -> Decision {
@@ -86,6 +89,28 @@ fn the_leader_epoch_is_checked_before_leadership() {
 }
 
 #[test]
+fn a_client_that_may_be_sent_to_a_follower_is_served_by_one() {
+    let view = PartitionView {
+        is_leader: false,
+        is_follower: true,
+        offsets: offsets(),
+        end_offset_for_epoch: &|_| None,
+        preferred_replica: &|| None,
+    };
+    let for_any = FetchParams { leader_only: false, ..params(0, 0, 0) };
+    assert_eq!(decide(&from(10), &view, &for_any), Decision::Read { upper_bound: Offset(20) });
+    assert_eq!(decide(&from(20), &view, &for_any), Decision::Empty);
+    // One that is about to lead does not know yet what is committed.
+    let neither = PartitionView { is_follower: false, ..view.clone() };
+    let refused = Decision::Fail(ErrorCode::NotLeaderOrFollower);
+    assert_eq!(decide(&from(10), &neither, &for_any), refused);
+    let sends = PartitionView { preferred_replica: &|| Some(BrokerId(7)), ..view };
+    assert_eq!(decide(&from(10), &sends, &for_any), Decision::ReadFrom(BrokerId(7)));
+    let stale = PartitionRequest { current_leader_epoch: Some(LeaderEpoch(2)), ..from(10) };
+    assert_eq!(decide(&stale, &sends, &for_any), Decision::Fail(ErrorCode::FencedLeaderEpoch));
+}
+
+#[test]
 fn a_diverging_log_is_told_from_where() {
     let fetched = |epoch, offset| {
         decision(PartitionRequest { last_fetched_epoch: Some(LeaderEpoch(epoch)), ..from(offset) })
@@ -120,7 +145,7 @@ fn params(max_wait_ms: i32, min_bytes: i32, max_bytes: i32) -> FetchParams {
         .with_max_wait_ms(max_wait_ms)
         .with_min_bytes(min_bytes)
         .with_max_bytes(max_bytes);
-    FetchParams::new(&request, 1000)
+    FetchParams::new(&request, RACKS_SINCE - 1, 1000)
 }
 
 #[test]

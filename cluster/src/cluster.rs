@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::controller::elections::{self, ElectionOutcome, Elections};
 use crate::controller::failover::{self, Led};
 use crate::controller::forwarding::{self, Forwarding};
+use crate::controller::isolation;
 use crate::controller::members::MemberChanges;
 use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOptions};
 use crate::controller::placement;
@@ -119,7 +120,7 @@ pub struct Cluster {
     presence: Arc<Presence>,
     /// Of the metadata log.
     voters: Vec<BrokerId>,
-    election_timeout: Duration,
+    timing: Timing,
     registry: Arc<Registry>,
     producer_ids: Mutex<ProducerIdBlock>,
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -199,7 +200,7 @@ impl Cluster {
             forwarding,
             presence,
             voters: peers.voters,
-            election_timeout: timing.election_max,
+            timing,
             registry,
             producer_ids: Mutex::default(),
             now: options.now.clone(),
@@ -233,6 +234,14 @@ impl Cluster {
             registry: self.registry.clone(),
         };
         self.spawn_until_closing(async move { changes.run().await });
+        let (metadata, registry) = (self.metadata.clone(), self.registry.clone());
+        let Timing { heartbeat, election_max, .. } = self.timing;
+        let (voters, presence) = (self.voters.clone(), self.presence.clone());
+        self.spawn_until_closing(async move {
+            let is_alive = |id| presence.is_alive(id);
+            let groups = || failover::groups(metadata_group(&metadata, &voters), &registry);
+            isolation::run(heartbeat, election_max, is_alive, groups).await;
+        });
         if let Some(interval) = rebalance_interval {
             let elections = self.elections();
             let log = self.metadata.clone();
@@ -453,11 +462,6 @@ impl Cluster {
         }
     }
 
-    fn metadata_group(&self) -> Led {
-        let nodes = self.voters.iter().copied().map(node_id).collect();
-        Led { group: self.metadata.group().clone(), nodes }
-    }
-
     /// A peer may have heard of a new partition before this broker has: its first election would
     /// fail, and the next one comes only after a timeout.
     async fn raft_group_soon(&self, group: GroupId) -> Option<RaftGroup> {
@@ -486,9 +490,10 @@ impl Cluster {
     /// Hands over what this broker leads, and closes every group; the store stays open.
     pub async fn shutdown(&self) {
         if !self.forwarding.is_alone {
-            let groups = failover::groups(self.metadata_group(), &self.registry);
+            let groups =
+                failover::groups(metadata_group(&self.metadata, &self.voters), &self.registry);
             let is_alive = |id| self.is_alive(id);
-            failover::hand_over_all(self.election_timeout, is_alive, groups).await;
+            failover::hand_over_all(self.timing.election_max, is_alive, groups).await;
         }
         self.abort().await;
     }
@@ -520,7 +525,8 @@ impl PeerHandler for Cluster {
     fn on_disconnected(&self, peer: BrokerId) {
         let ended = self.forwarding.transport.has_ended(peer);
         let (own, registry) = (self.broker_id, Arc::clone(&self.registry));
-        let (metadata, presence) = (self.metadata_group(), self.presence.clone());
+        let (metadata, presence) =
+            (metadata_group(&self.metadata, &self.voters), self.presence.clone());
         spawn(async move {
             if ended.await {
                 tracing::warn!(broker = peer.0, "the broker's process has ended");
@@ -535,6 +541,11 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         self.closing.cancel();
     }
+}
+
+fn metadata_group(metadata: &MetadataLog, voters: &[BrokerId]) -> Led {
+    let nodes = voters.iter().copied().map(node_id).collect();
+    Led { group: metadata.group().clone(), nodes }
 }
 
 /// A UUID in Kafka's spelling: 22 characters of base64 for URLs, no padding.

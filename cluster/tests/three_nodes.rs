@@ -1,6 +1,8 @@
 //! Three nodes in one process, over real sockets and real files: they find each other in any
 //! order, any of them takes commands, and what was acknowledged outlives one of them.
 
+#[path = "three_nodes/deafness.rs"]
+mod deafness;
 #[path = "three_nodes/elections.rs"]
 mod elections;
 #[path = "three_nodes/harness.rs"]

@@ -3,6 +3,7 @@
 pub mod elections;
 pub(crate) mod failover;
 pub(crate) mod forwarding;
+pub(crate) mod isolation;
 pub(crate) mod members;
 pub(crate) mod metadata_log;
 pub(crate) mod placement;

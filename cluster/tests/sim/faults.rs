@@ -1,5 +1,5 @@
 //! What goes wrong: machines stop and lose what was not synced, also in the middle of a write;
-//! connections are cut between two machines, or around one.
+//! connections are cut between two machines, or around one, in one direction or in both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -106,8 +106,13 @@ impl Faults {
         if self.repair_at.contains_key(&pair) {
             return;
         }
-        world.trace(format!("cut between {} and {}", pair.0, pair.1));
-        sim.partition(host(pair.0), host(pair.1));
+        if self.rng.random_ratio(1, 3) {
+            world.trace(format!("{one} is not heard by {other}"));
+            sim.partition_oneway(host(one), host(other));
+        } else {
+            world.trace(format!("cut between {one} and {other}"));
+            sim.partition(host(one), host(other));
+        }
         self.repair_at.insert(pair, now + self.rng.random_range(100..4_000));
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -19,6 +20,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use crate::deafness::Ears;
 
 pub const IDS: [i32; 3] = [1, 2, 3];
 pub const TOPIC: TopicId = TopicId(Uuid::from_u128(7));
@@ -52,6 +55,8 @@ impl Place {
 
 pub struct Node {
     pub cluster: Arc<Cluster>,
+    /// While it is set, the node is heard by the others and hears nothing.
+    pub deaf: Arc<AtomicBool>,
     store: LogStore,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -62,9 +67,11 @@ impl Node {
     pub async fn start(place: &Place, id: i32) -> Node {
         let store = open_store(&place.dir_of(id)).await;
         let identity = Arc::new(Identity::new(BrokerId(id), String::new()));
+        let connections = TcpPeers::new(identity.clone(), place.addresses.clone());
+        let deaf = Arc::new(AtomicBool::new(false));
         let peers = PeerOptions {
             voters: place.addresses.keys().copied().collect(),
-            transport: Arc::new(TcpPeers::new(identity.clone(), place.addresses.clone())),
+            transport: Arc::new(Ears::new(connections, &deaf)),
             heartbeat: Duration::from_millis(100),
             election_timeout: place.election_timeout..2 * place.election_timeout,
             presence_heartbeat: Duration::from_millis(500),
@@ -79,8 +86,9 @@ impl Node {
         let cluster = cluster.expect("started");
         let listener = TcpListener::bind(&place.addresses[&BrokerId(id)]).await.expect("bound");
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(serve_peers(listener, identity, cluster.clone(), stop.clone()));
-        Node { cluster, store, stop, serving }
+        let handler = Arc::new(Ears::new(cluster.clone(), &deaf));
+        let serving = tokio::spawn(serve_peers(listener, identity, handler, stop.clone()));
+        Node { cluster, deaf, store, stop, serving }
     }
 
     pub async fn join(&self) {

@@ -258,8 +258,21 @@ func (c confluent) Committed(group, topic string, partitions int32) ([]int64, er
 
 func (c confluent) Member(ctx context.Context, group, topic string, session time.Duration,
 	onRecord func(int32, []byte)) error {
-	consumer, err := c.consumer(group, "auto.offset.reset", "earliest",
-		"session.timeout.ms", int(session.Milliseconds()), "heartbeat.interval.ms", 500)
+	options := []any{"auto.offset.reset", "earliest"}
+	if mode() == "kip848" {
+		// The broker says how long a session is.
+		options = append(options, "group.protocol", "consumer")
+	} else {
+		options = append(options, "session.timeout.ms", int(session.Milliseconds()),
+			"heartbeat.interval.ms", 500)
+	}
+	switch mode() {
+	case "static":
+		options = append(options, "group.instance.id", instance())
+	case "cooperative":
+		options = append(options, "partition.assignment.strategy", "cooperative-sticky")
+	}
+	consumer, err := c.consumer(group, options...)
 	if err != nil {
 		return err
 	}

@@ -236,8 +236,16 @@ func (f franz) Committed(group, topic string, partitions int32) ([]int64, error)
 
 func (f franz) Member(ctx context.Context, group, topic string, session time.Duration,
 	onRecord func(int32, []byte)) error {
-	client, err := f.member(group, topic, kgo.SessionTimeout(session),
-		kgo.HeartbeatInterval(500*time.Millisecond))
+	options := []kgo.Opt{kgo.SessionTimeout(session), kgo.HeartbeatInterval(500 * time.Millisecond)}
+	switch mode() {
+	case "":
+		options = append(options, kgo.Balancers(kgo.RangeBalancer()))
+	case "static":
+		options = append(options, kgo.InstanceID(instance()))
+	case "kip848":
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))
+	}
+	client, err := f.member(group, topic, options...)
 	if err != nil {
 		return err
 	}

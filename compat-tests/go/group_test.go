@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 }
 
 // runMember prints `PARTITION VALUE` for each record before it commits, leaves the group on
-// SIGTERM, and dies without a word on SIGKILL.
+// SIGTERM, and dies without a word on SIGKILL. GROUP_MODE says how it is a member: static (as
+// GROUP_INSTANCE), cooperative, or kip848.
 func runMember(topic string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -55,9 +56,14 @@ type member struct {
 	seen    map[place]int
 }
 
-func startMember(t *testing.T, topic string) *member {
+// The member's mode, and its name where that is static.
+func mode() string     { return os.Getenv("GROUP_MODE") }
+func instance() string { return os.Getenv("GROUP_INSTANCE") }
+
+func startMember(t *testing.T, topic, mode string, number int) *member {
 	m := &member{process: exec.Command(os.Args[0]), done: make(chan struct{}), seen: map[place]int{}}
-	m.process.Env = append(os.Environ(), "MEMBER="+topic)
+	m.process.Env = append(os.Environ(), "MEMBER="+topic, "GROUP_MODE="+mode,
+		fmt.Sprintf("GROUP_INSTANCE=member-%d", number))
 	m.process.Stderr = os.Stderr
 	output, err := m.process.StdoutPipe()
 	must(t, err)
@@ -110,10 +116,22 @@ type group struct {
 	members []*member
 }
 
-func newGroup(t *testing.T, c Client, topic string) *group {
+func newGroup(t *testing.T, c Client, topic, mode string) *group {
 	must(t, c.CreateTopic(topic, groupPartitions))
-	members := []*member{startMember(t, topic), startMember(t, topic)}
+	members := []*member{startMember(t, topic, mode, 0), startMember(t, topic, mode, 1)}
 	return &group{t: t, client: c, topic: topic, members: members}
+}
+
+// restartStatic kills the first member and starts it anew under its name.
+func (g *group) restartStatic() {
+	g.members[0].die()
+	before := g.members[0].seen
+	g.members[0] = startMember(g.t, g.topic, "static", 0)
+	g.members[0].lock.Lock()
+	defer g.members[0].lock.Unlock()
+	for at, count := range before {
+		g.members[0].seen[at] += count
+	}
 }
 
 // round sends a record to each partition and waits until all six are processed.

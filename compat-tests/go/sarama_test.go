@@ -295,6 +295,9 @@ func (s saramaClient) Member(ctx context.Context, group, topic string, session t
 	onRecord func(int32, []byte)) error {
 	config := saramaConfig()
 	config.Consumer.Group.Session.Timeout = session
+	if mode() == "static" {
+		config.Consumer.Group.InstanceId = instance()
+	}
 	config.Consumer.Group.Heartbeat.Interval = 500 * time.Millisecond
 	consumer, err := sarama.NewConsumerGroup(s.brokers, group, config)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -39,7 +40,10 @@ var scenarios = map[string]func(*testing.T, Client, string){
 	"recreate":           recreate,
 	"group-commit":       groupCommit,
 	"group-share":        groupShare,
-	"group-takeover":     groupTakeover,
+	"group-takeover":     func(t *testing.T, c Client, topic string) { takeover(t, c, topic, "") },
+	"group-static":       groupStatic,
+	"group-cooperative":  func(t *testing.T, c Client, topic string) { takeover(t, c, topic, "cooperative") },
+	"group-kip848":       func(t *testing.T, c Client, topic string) { takeover(t, c, topic, "kip848") },
 	"group-rewind":       groupRewind,
 }
 
@@ -317,7 +321,7 @@ func groupCommit(t *testing.T, c Client, topic string) {
 }
 
 func groupShare(t *testing.T, c Client, topic string) {
-	group := newGroup(t, c, topic)
+	group := newGroup(t, c, topic, "")
 	group.untilShared()
 	for _, member := range group.members {
 		member.leave(t)
@@ -326,7 +330,7 @@ func groupShare(t *testing.T, c Client, topic string) {
 }
 
 func groupRewind(t *testing.T, c Client, topic string) {
-	group := newGroup(t, c, topic)
+	group := newGroup(t, c, topic, "")
 	group.untilShared()
 	for range 4 {
 		group.round()
@@ -343,8 +347,24 @@ func groupRewind(t *testing.T, c Client, topic string) {
 	group.checkAllProcessed()
 }
 
-func groupTakeover(t *testing.T, c Client, topic string) {
-	group := newGroup(t, c, topic)
+func groupStatic(t *testing.T, c Client, topic string) {
+	group := newGroup(t, c, topic, "static")
+	group.untilShared()
+	last := group.rounds - 1
+	first, second := group.members[0].partitionsOf(last), group.members[1].partitionsOf(last)
+	group.restartStatic()
+	// Whoever rejoined would have been given other partitions, or none for a while.
+	for got := group.round(); !maps.Equal(got[0], first); got = group.round() {
+		equal(t, got[1], second)
+	}
+	equal(t, group.round(), []map[int]bool{first, second})
+	group.members[0].leave(t)
+	group.members[1].leave(t)
+	group.checkAllProcessed()
+}
+
+func takeover(t *testing.T, c Client, topic, mode string) {
+	group := newGroup(t, c, topic, mode)
 	group.untilShared()
 	group.members[0].die()
 	begun := time.Now()

@@ -27,7 +27,7 @@ import verdict
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPAT = HERE.parent
-CLIENT_SECONDS = 420
+CLIENT_SECONDS = 600
 LOG_LINES = 60
 
 

@@ -11,10 +11,13 @@ const PARTITIONS = 6
 const SESSION_MS = 6000
 
 class Member {
-  constructor (topic, t) {
-    this.lines = []
-    this.seen = new Set()
+  /** `seen` is what the process printed before it was killed. */
+  constructor (topic, t, mode, number, seen = []) {
+    this.seen = new Set(seen)
+    this.lines = [...seen]
+    const env = { ...process.env, GROUP_MODE: mode, GROUP_INSTANCE: `member-${number}` }
     this.process = spawn(process.execPath, [path.join(__dirname, 'member.js'), topic, topic], {
+      env,
       stdio: ['ignore', 'pipe', 'inherit']
     })
     t.after(() => this.process.kill('SIGKILL'))
@@ -44,11 +47,17 @@ class Member {
 }
 
 class Group {
-  static async start (client, topic, t) {
+  static async start (client, topic, t, mode = '') {
     await client.createTopic(topic, PARTITIONS)
     const group = new Group()
-    const members = [new Member(topic, t), new Member(topic, t)]
-    return Object.assign(group, { client, topic, rounds: 0, members })
+    const members = [0, 1].map(number => new Member(topic, t, mode, number))
+    return Object.assign(group, { client, topic, t, rounds: 0, members })
+  }
+
+  /** Kills the first member and starts it anew under its name. */
+  async restartStatic () {
+    await this.members[0].die()
+    this.members[0] = new Member(this.topic, this.t, 'static', 0, this.members[0].seen)
   }
 
   /** Sends a record to each partition and waits until all six are processed. */
@@ -70,7 +79,7 @@ class Group {
     const end = Date.now() + 90_000
     for (;;) {
       const got = await this.round()
-      if (got.every(partitions => partitions.size === 3)) return
+      if (got.every(partitions => partitions.size === 3)) return got
       assert.ok(Date.now() < end, `they do not share: ${got.map(p => [...p])}`)
     }
   }

@@ -1,5 +1,6 @@
 // A member of a group as a process: member.js GROUP TOPIC. It prints `PARTITION VALUE` for each
 // record before it commits, leaves the group on SIGTERM, and dies without a word on SIGKILL.
+// GROUP_MODE says how it is a member: static (as GROUP_INSTANCE), cooperative, or kip848.
 'use strict'
 
 const fs = require('node:fs')

@@ -190,18 +190,19 @@ const scenarios = {
     for (const member of group.members) await member.leave()
     await group.checkAllProcessed()
   },
-  'group-takeover': async (client, topic, t) => {
-    const group = await Group.start(client, topic, t)
-    await group.untilShared()
-    await group.members[0].die()
-    const begun = Date.now()
-    while ((await group.round())[1].size !== PARTITIONS) {
-      assert.ok(Date.now() - begun < 30_000, 'nobody takes over')
+  'group-takeover': (client, topic, t) => takeover(client, topic, t, ''),
+  'group-static': async (client, topic, t) => {
+    const group = await Group.start(client, topic, t, 'static')
+    const before = await group.untilShared()
+    await group.restartStatic()
+    // Whoever rejoined would have been given other partitions, or none for a while.
+    let got = await group.round()
+    while (got[0].symmetricDifference(before[0]).size) {
+      assert.deepEqual(got[1], before[1])
+      got = await group.round()
     }
-    // The session timeout, a heartbeat for the news, and a rebalance.
-    const took = Date.now() - begun
-    assert.ok(took < SESSION_MS + 6000, `it took ${took} ms`)
-    await group.members[1].leave()
+    assert.deepEqual(got, before)
+    for (const member of group.members) await member.leave()
     await group.checkAllProcessed()
   },
   'group-rewind': async (client, topic, t) => {
@@ -216,7 +217,24 @@ const scenarios = {
     await group.untilCommitted()
     for (const member of group.members) await member.leave()
     await group.checkAllProcessed()
+  },
+  'group-cooperative': (client, topic, t) => takeover(client, topic, t, 'cooperative'),
+  'group-kip848': (client, topic, t) => takeover(client, topic, t, 'kip848')
+}
+
+async function takeover (client, topic, t, mode) {
+  const group = await Group.start(client, topic, t, mode)
+  await group.untilShared()
+  await group.members[0].die()
+  const begun = Date.now()
+  while ((await group.round())[1].size !== PARTITIONS) {
+    assert.ok(Date.now() - begun < 30_000, 'nobody takes over')
   }
+  // The session timeout, a heartbeat for the news, and a rebalance.
+  const took = Date.now() - begun
+  assert.ok(took < SESSION_MS + 6000, `it took ${took} ms`)
+  await group.members[1].leave()
+  await group.checkAllProcessed()
 }
 
 async function main () {

@@ -1,8 +1,8 @@
-"""A member of a group as a process: member.py CLIENT GROUP TOPIC. The environment's GROUP_PROTOCOL
-is `consumer` for one of KIP-848, of a client that has that.
+"""A member of a group as a process: member.py CLIENT GROUP TOPIC.
 
 It prints `PARTITION VALUE` for each record before it commits, leaves the group on SIGTERM, and
-dies without a word on SIGKILL.
+dies without a word on SIGKILL. GROUP_MODE says how it is a member: static (as GROUP_INSTANCE),
+cooperative, or kip848.
 """
 
 import importlib
@@ -24,7 +24,9 @@ def main():
     def on_record(partition, value):
         print(partition, value.decode(), flush=True)
 
-    client.member(group, topic, SESSION_MS, lambda: bool(done), on_record)
+    mode = os.environ["GROUP_MODE"]
+    options = client.mode_options(mode, os.environ["GROUP_INSTANCE"]) if mode else {}
+    client.member(group, topic, SESSION_MS, lambda: bool(done), on_record, options)
 
 
 main()

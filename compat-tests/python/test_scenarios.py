@@ -199,7 +199,34 @@ def test_group_share(client, topic):
 
 
 def test_group_takeover(client, topic):
-    group = Group(client, topic)
+    takeover(client, topic)
+
+
+def test_group_static(client, topic):
+    group = Group(client, topic, "static")
+    group.until_shared()
+    before = [member.partitions_of(group.rounds - 1) for member in group.members]
+    group.members[0].die()
+    group.members[0] = Member(topic, "static", 0, group.members[0].lines)
+    # Whoever rejoined would have been given other partitions, or none for a while.
+    while (got := group.round())[0] != before[0]:
+        assert got[1] == before[1], f"the other one had {before[1]}, and has {got[1]}"
+    assert got == before
+    for member in group.members:
+        member.leave()
+    group.check_all_processed()
+
+
+def test_group_cooperative(client, topic):
+    takeover(client, topic, "cooperative")
+
+
+def test_group_kip848(client, topic):
+    takeover(client, topic, "kip848")
+
+
+def takeover(client, topic, mode=""):
+    group = Group(client, topic, mode)
     group.until_shared()
     group.members[0].die()
     survivor, begun = group.members[1], time.monotonic()
@@ -216,7 +243,7 @@ def test_group_rewind(client, topic):
 
 
 def test_group_rewind_848(client, topic):
-    rewind_while_it_works(Group(client, topic, protocol="consumer"))
+    rewind_while_it_works(Group(client, topic, "kip848"))
 
 
 def rewind_while_it_works(group):
@@ -239,10 +266,10 @@ class Group:
 
     PARTITIONS = 6
 
-    def __init__(self, client, topic, protocol="classic"):
+    def __init__(self, client, topic, mode=""):
         self.client, self.topic, self.rounds = client, topic, 0
         client.create_topic(topic, self.PARTITIONS)
-        self.members = [Member(topic, protocol), Member(topic, protocol)]
+        self.members = [Member(topic, mode, number) for number in range(2)]
 
     def round(self):
         """Sends a record to each partition; waits until the living have processed all six."""
@@ -295,14 +322,13 @@ class Group:
 class Member:
     """A process of member.py, and what it has printed."""
 
-    def __init__(self, topic, protocol):
+    def __init__(self, topic, mode, number, lines=()):
+        """`lines` are those that the process printed before it was killed."""
         program = os.path.join(os.path.dirname(__file__), "member.py")
         command = [sys.executable, "-B", program, os.environ["CLIENT"], topic, topic]
-        environment = {**os.environ, "GROUP_PROTOCOL": protocol}
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        self.lines = []
+        how = {**os.environ, "GROUP_MODE": mode, "GROUP_INSTANCE": f"member-{number}"}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=how)
+        self.lines = list(lines)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 

@@ -156,7 +156,7 @@ class Client {
 
   async member (group, topic, sessionMs, onRecord) {
     const how = { mode: 'committed', fallbackMode: 'earliest' }
-    const session = { sessionTimeout: sessionMs, heartbeatInterval: 500, rebalanceTimeout: 20_000 }
+    const session = modeOptions(sessionMs)
     const pending = new Set()
     const onMessage = message => {
       onRecord(message.partition, message.value)
@@ -181,6 +181,18 @@ class Client {
     }
     visit(error)
     return codes.map(code => NAMES[code] ?? `code ${code}`)[0] ?? error.message
+  }
+}
+
+/** How a process is a member: see ../member.js. */
+function modeOptions (sessionTimeout) {
+  const classic = { sessionTimeout, heartbeatInterval: 500, rebalanceTimeout: 20_000 }
+  switch (process.env.GROUP_MODE) {
+    case 'static': return { ...classic, groupInstanceId: process.env.GROUP_INSTANCE }
+    case 'cooperative': return { ...classic, protocols: [{ name: 'cooperative-sticky', version: 1 }] }
+    // The broker says how long a session is.
+    case 'kip848': return { groupProtocol: 'consumer' }
+    default: return classic
   }
 }
 

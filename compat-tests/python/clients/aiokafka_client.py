@@ -177,12 +177,15 @@ class Client:
 
         return [-1 if offset is None else offset for offset in self._run(work())]
 
-    def member(self, group, topic, session_ms, is_done, on_record):
+    def mode_options(self, _static, instance):
+        return {"group_instance_id": instance}
+
+    def member(self, group, topic, session_ms, is_done, on_record, options):
         """Processes and commits until it is done; then leaves."""
 
         async def work():
             consumer = self._group_consumer(
-                group, topic, session_timeout_ms=session_ms, heartbeat_interval_ms=500
+                group, topic, session_timeout_ms=session_ms, heartbeat_interval_ms=500, **options
             )
             await consumer.start()
             while not is_done():

@@ -1,6 +1,5 @@
 """confluent-kafka, on librdkafka."""
 
-import os
 import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -105,13 +104,19 @@ class Client:
         consumer.close()
         return [max(each.offset, -1) for each in found]
 
-    def member(self, group, topic, session_ms, is_done, on_record):
+    def mode_options(self, mode, instance):
+        return {
+            "static": {"group.instance.id": instance},
+            "cooperative": {"partition.assignment.strategy": "cooperative-sticky"},
+            "kip848": {"group.protocol": "consumer"},
+        }[mode]
+
+    def member(self, group, topic, session_ms, is_done, on_record, options):
         """Processes and commits until it is done; then leaves."""
-        more = {"auto.offset.reset": "earliest"}
-        if os.environ.get("GROUP_PROTOCOL") == "consumer":
-            more["group.protocol"] = "consumer"
-        else:
-            more.update({"session.timeout.ms": session_ms, "heartbeat.interval.ms": 500})
+        session = {"session.timeout.ms": session_ms, "heartbeat.interval.ms": 500}
+        # With KIP-848 the broker says how long a session is.
+        session = {} if "group.protocol" in options else session
+        more = {"auto.offset.reset": "earliest", **session, **options}
         consumer = self._consumer(group, **more)
         consumer.subscribe([topic])
         while not is_done():

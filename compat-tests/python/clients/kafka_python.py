@@ -120,7 +120,14 @@ class Client:
         consumer.close()
         return [-1 if offset is None else offset for offset in found]
 
-    def member(self, group, topic, session_ms, is_done, on_record):
+    def mode_options(self, mode, instance):
+        if mode == "static":
+            return {"group_instance_id": instance}
+        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+
+        return {"partition_assignment_strategy": [CooperativeStickyAssignor]}
+
+    def member(self, group, topic, session_ms, is_done, on_record, options):
         """Processes and commits until it is done; then leaves."""
         consumer = self._consumer(
             group_id=group,
@@ -128,6 +135,7 @@ class Client:
             session_timeout_ms=session_ms,
             heartbeat_interval_ms=500,
             max_poll_interval_ms=20_000,
+            **options,
         )
         consumer.subscribe([topic])
         while not is_done():

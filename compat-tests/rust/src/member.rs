@@ -1,6 +1,6 @@
 //! A member of a group as a process: `member BOOTSTRAP TOPIC`. It prints `PARTITION VALUE` for each
 //! record before it commits, leaves the group when its input ends, and dies without a word on
-//! SIGKILL.
+//! SIGKILL. GROUP_MODE says how it is a member: static (as GROUP_INSTANCE), cooperative, or kip848.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -23,12 +23,20 @@ fn main() {
         ended.store(true, Ordering::Relaxed);
     });
     let broker = Broker { bootstrap };
-    let consumer = broker.consumer(&[
-        ("group.id", topic.as_str()),
-        ("auto.offset.reset", "earliest"),
-        ("session.timeout.ms", "6000"),
-        ("heartbeat.interval.ms", "500"),
-    ]);
+    let mode = std::env::var("GROUP_MODE").unwrap_or_default();
+    let instance = std::env::var("GROUP_INSTANCE").unwrap_or_default();
+    let mut options = vec![("group.id", topic.as_str()), ("auto.offset.reset", "earliest")];
+    match mode.as_str() {
+        // The broker says how long a session is.
+        "kip848" => options.push(("group.protocol", "consumer")),
+        _ => options.extend([("session.timeout.ms", "6000"), ("heartbeat.interval.ms", "500")]),
+    }
+    match mode.as_str() {
+        "static" => options.push(("group.instance.id", instance.as_str())),
+        "cooperative" => options.push(("partition.assignment.strategy", "cooperative-sticky")),
+        _ => {}
+    }
+    let consumer = broker.consumer(&options);
     consumer.subscribe(&[&topic]).expect("subscribes");
     while !done.load(Ordering::Relaxed) {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else { continue };

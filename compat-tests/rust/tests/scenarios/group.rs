@@ -22,9 +22,11 @@ pub struct Member {
 }
 
 impl Member {
-    fn start(bootstrap: &str, topic: &str) -> Self {
+    fn start(bootstrap: &str, topic: &str, mode: &str, number: usize) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_member"))
             .args([bootstrap, topic])
+            .env("GROUP_MODE", mode)
+            .env("GROUP_INSTANCE", format!("member-{number}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -78,10 +80,19 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub fn start(broker: &'a Broker, topic: &str) -> Self {
+    pub fn start(broker: &'a Broker, topic: &str, mode: &str) -> Self {
         broker.create_topic(topic, PARTITIONS).expect("creates");
-        let member = || Member::start(&broker.bootstrap, topic);
-        Self { broker, topic: topic.to_owned(), rounds: 0, members: [member(), member()] }
+        let member = |number| Member::start(&broker.bootstrap, topic, mode, number);
+        Self { broker, topic: topic.to_owned(), rounds: 0, members: [0, 1].map(member) }
+    }
+
+    /// Kills the first member and starts it anew under its name; what it has processed stays known.
+    pub fn restart_static(&mut self) {
+        self.members[0].die();
+        let member = Member::start(&self.broker.bootstrap, &self.topic, "static", 0);
+        let before = std::mem::replace(&mut self.members[0], member);
+        let seen = before.seen.lock().expect("no panic").clone();
+        self.members[0].seen.lock().expect("no panic").extend(seen);
     }
 
     /// Sends a record to each partition and waits until all six are processed.
@@ -103,12 +114,12 @@ impl<'a> Group<'a> {
     }
 
     /// Until each of the two processes three partitions.
-    pub fn until_shared(&mut self) {
+    pub fn until_shared(&mut self) -> [BTreeSet<i32>; 2] {
         let end = Instant::now() + Duration::from_secs(90);
         loop {
             let got = self.round();
             if got.iter().all(|partitions| partitions.len() == 3) {
-                return;
+                return got;
             }
             assert!(Instant::now() < end, "they do not share: {got:?}");
         }

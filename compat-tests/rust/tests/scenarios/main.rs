@@ -251,13 +251,13 @@ fn groups() {
         }
     });
     scenario("group-share", |broker, topic| {
-        let mut group = Group::start(broker, topic);
+        let mut group = Group::start(broker, topic, "");
         group.until_shared();
         group.members.iter_mut().for_each(group::Member::leave);
         group.check_all_processed();
     });
     scenario("group-rewind", |broker, topic| {
-        let mut group = Group::start(broker, topic);
+        let mut group = Group::start(broker, topic, "");
         group.until_shared();
         for _ in 0..4 {
             group.round();
@@ -271,17 +271,35 @@ fn groups() {
         group.members.iter_mut().for_each(group::Member::leave);
         group.check_all_processed();
     });
-    scenario("group-takeover", |broker, topic| {
-        let mut group = Group::start(broker, topic);
-        group.until_shared();
-        group.members[0].die();
-        let begun = Instant::now();
-        while group.round()[1].len() != PARTITIONS as usize {
-            assert!(begun.elapsed() < TIMEOUT, "nobody takes over");
+    scenario("group-takeover", |broker, topic| takeover(broker, topic, ""));
+    scenario("group-static", |broker, topic| {
+        let mut group = Group::start(broker, topic, "static");
+        let before = group.until_shared();
+        group.restart_static();
+        // Whoever rejoined would have been given other partitions, or none for a while.
+        let mut got = group.round();
+        while got[0] != before[0] {
+            assert_eq!(got[1], before[1]);
+            got = group.round();
         }
-        // The session timeout, a heartbeat for the news, and a rebalance.
-        assert!(begun.elapsed() < Duration::from_secs(12), "it took {:?}", begun.elapsed());
-        group.members[1].leave();
+        assert_eq!(got, before);
+        group.members.iter_mut().for_each(group::Member::leave);
         group.check_all_processed();
     });
+    scenario("group-cooperative", |broker, topic| takeover(broker, topic, "cooperative"));
+    scenario("group-kip848", |broker, topic| takeover(broker, topic, "kip848"));
+}
+
+fn takeover(broker: &Broker, topic: &str, mode: &str) {
+    let mut group = Group::start(broker, topic, mode);
+    group.until_shared();
+    group.members[0].die();
+    let begun = Instant::now();
+    while group.round()[1].len() != PARTITIONS as usize {
+        assert!(begun.elapsed() < TIMEOUT, "nobody takes over");
+    }
+    // The session timeout, a heartbeat for the news, and a rebalance.
+    assert!(begun.elapsed() < Duration::from_secs(12), "it took {:?}", begun.elapsed());
+    group.members[1].leave();
+    group.check_all_processed();
 }

@@ -23,42 +23,44 @@ final class Group implements AutoCloseable {
     static final int SESSION_MS = 6000;
     private final Broker broker;
     private final String topic;
+    private final String mode;
     private int rounds;
     final List<Process> processes = new ArrayList<>();
     private final List<Thread> readers = new ArrayList<>();
     private final List<Map<String, Integer>> seen = new ArrayList<>();
-    private final String protocol;
 
-    Group(Broker broker, String topic) throws Exception {
-        this(broker, topic, "classic");
-    }
-
-    Group(Broker broker, String topic, String protocol) throws Exception {
+    Group(Broker broker, String topic, String mode) throws Exception {
         this.broker = broker;
         this.topic = topic;
-        this.protocol = protocol;
+        this.mode = mode;
         broker.createTopic(topic, PARTITIONS);
         for (int i = 0; i < 2; i++) {
-            start();
+            processes.add(null);
+            readers.add(null);
+            seen.add(new ConcurrentHashMap<>());
+            restart(i);
         }
     }
 
-    private void start() throws Exception {
+    /** Starts a member's process; what an earlier one of it has processed stays known. */
+    void restart(int member) throws Exception {
         String java = System.getProperty("java.home") + "/bin/java";
-        Process process = new ProcessBuilder(java, "-Xmx128m", "-XX:+UseSerialGC",
+        ProcessBuilder builder = new ProcessBuilder(java, "-Xmx128m", "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
                 "-cp", System.getProperty("java.class.path"), "compat.Member",
-                System.getenv("BOOTSTRAP"), topic, protocol)
-                .redirectError(ProcessBuilder.Redirect.INHERIT).start();
-        Map<String, Integer> lines = new ConcurrentHashMap<>();
+                System.getenv("BOOTSTRAP"), topic)
+                .redirectError(ProcessBuilder.Redirect.INHERIT);
+        builder.environment().put("GROUP_MODE", mode);
+        builder.environment().put("GROUP_INSTANCE", "member-" + member);
+        Process process = builder.start();
+        Map<String, Integer> lines = seen.get(member);
         Thread reader = new Thread(() -> {
             var input = new BufferedReader(new InputStreamReader(process.getInputStream()));
             input.lines().forEach(line -> lines.merge(line, 1, Integer::sum));
         });
         reader.start();
-        processes.add(process);
-        readers.add(reader);
-        seen.add(lines);
+        processes.set(member, process);
+        readers.set(member, reader);
     }
 
     /** The partitions whose record of the round a member has processed. */
@@ -93,13 +95,14 @@ final class Group implements AutoCloseable {
     }
 
     /** Until each of the two processes three partitions. */
-    void untilShared() throws Exception {
+    List<Set<Integer>> untilShared() throws Exception {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
         List<Set<Integer>> got = round();
         while (got.get(0).size() != 3 || got.get(1).size() != 3) {
             assertTrue(System.nanoTime() < end, "they do not share: " + got);
             got = round();
         }
+        return got;
     }
 
     /** How often each record was processed. */

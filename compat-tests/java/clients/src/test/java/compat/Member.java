@@ -1,6 +1,7 @@
 package compat;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -14,7 +15,8 @@ import org.apache.kafka.common.errors.RetriableException;
 
 /**
  * A member of a group as a process: it prints `PARTITION VALUE` for each record before it commits,
- * leaves the group on SIGTERM, and dies without a word on SIGKILL.
+ * leaves the group on SIGTERM, and dies without a word on SIGKILL. GROUP_MODE says how it is a
+ * member: static (as GROUP_INSTANCE), cooperative, or kip848.
  */
 final class Member {
     private Member() {}
@@ -32,12 +34,7 @@ final class Member {
             }
         }));
         Broker broker = new Broker(arguments[0]);
-        // Of a KIP-848 group the broker says both times.
-        Object[] settings = arguments[2].equals("consumer")
-                ? new Object[] {"group.id", topic, "group.protocol", "consumer"}
-                : new Object[] {"group.id", topic, "session.timeout.ms", Group.SESSION_MS,
-                    "heartbeat.interval.ms", 500};
-        try (KafkaConsumer<byte[], byte[]> consumer = broker.consumer(settings)) {
+        try (KafkaConsumer<byte[], byte[]> consumer = broker.consumer(options(topic))) {
             consumer.subscribe(List.of(topic));
             while (!done.get()) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
@@ -45,6 +42,25 @@ final class Member {
                 }
             }
         }
+    }
+
+    private static Object[] options(String topic) {
+        List<Object> options = new ArrayList<>(List.of("group.id", topic));
+        String mode = System.getenv("GROUP_MODE");
+        if (mode.equals("kip848")) {
+            // The broker says how long a session is.
+            options.addAll(List.of("group.protocol", "consumer"));
+            return options.toArray();
+        }
+        options.addAll(List.of(
+                "session.timeout.ms", Group.SESSION_MS, "heartbeat.interval.ms", 500));
+        if (mode.equals("static")) {
+            options.addAll(List.of("group.instance.id", System.getenv("GROUP_INSTANCE")));
+        } else if (mode.equals("cooperative")) {
+            String assignor = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor";
+            options.addAll(List.of("partition.assignment.strategy", assignor));
+        }
+        return options.toArray();
     }
 
     private static void process(

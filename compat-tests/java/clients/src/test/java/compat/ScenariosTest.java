@@ -16,6 +16,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -66,9 +67,12 @@ class ScenariosTest {
         all.put("recreate", this::recreate);
         all.put("group-commit", this::groupCommit);
         all.put("group-share", this::groupShare);
-        all.put("group-takeover", this::groupTakeover);
-        all.put("group-rewind", topic -> groupRewind(topic, "classic"));
-        all.put("group-rewind-848", topic -> groupRewind(topic, "consumer"));
+        all.put("group-takeover", topic -> takeover(topic, ""));
+        all.put("group-static", this::groupStatic);
+        all.put("group-cooperative", topic -> takeover(topic, "cooperative"));
+        all.put("group-kip848", topic -> takeover(topic, "kip848"));
+        all.put("group-rewind", topic -> groupRewind(topic, ""));
+        all.put("group-rewind-848", topic -> groupRewind(topic, "kip848"));
         return all;
     }
 
@@ -286,7 +290,7 @@ class ScenariosTest {
     }
 
     private void groupShare(String topic) throws Exception {
-        try (Group group = new Group(broker, topic)) {
+        try (Group group = new Group(broker, topic, "")) {
             group.untilShared();
             group.leave(0);
             group.leave(1);
@@ -294,8 +298,8 @@ class ScenariosTest {
         }
     }
 
-    private void groupRewind(String topic, String protocol) throws Exception {
-        try (Group group = new Group(broker, topic, protocol)) {
+    private void groupRewind(String topic, String mode) throws Exception {
+        try (Group group = new Group(broker, topic, mode)) {
             group.untilShared();
             for (int i = 0; i < 4; i++) {
                 group.round();
@@ -312,8 +316,26 @@ class ScenariosTest {
         }
     }
 
-    private void groupTakeover(String topic) throws Exception {
-        try (Group group = new Group(broker, topic)) {
+    private void groupStatic(String topic) throws Exception {
+        try (Group group = new Group(broker, topic, "static")) {
+            List<Set<Integer>> before = group.untilShared();
+            group.die(0);
+            group.restart(0);
+            // Whoever rejoined would have been given other partitions, or none for a while.
+            List<Set<Integer>> got = group.round();
+            while (!got.get(0).equals(before.get(0))) {
+                assertEquals(before.get(1), got.get(1));
+                got = group.round();
+            }
+            assertEquals(before, got);
+            group.leave(0);
+            group.leave(1);
+            group.checkAllProcessed();
+        }
+    }
+
+    private void takeover(String topic, String mode) throws Exception {
+        try (Group group = new Group(broker, topic, mode)) {
             group.untilShared();
             group.die(0);
             long begun = System.nanoTime();

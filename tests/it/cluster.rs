@@ -21,6 +21,7 @@ pub const IDS: [i32; 3] = [1, 2, 3];
 pub const TOPIC: &str = "replicated";
 pub const PARTITIONS: i32 = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
+const LINES_TOLD: usize = 30;
 
 /// Three brokers that are one cluster.
 pub struct Trio {
@@ -70,7 +71,8 @@ impl Trio {
             starting.into_iter().map(|broker| broker.join().expect("started")).collect()
         });
         for broker in brokers {
-            let id = broker.connect().call(METADATA_VERSION, &metadata(&[], false));
+            let id = broker.connect().try_call(METADATA_VERSION, &metadata(&[], false));
+            let id = id.unwrap_or_else(|error| panic!("{error}, and it logged {}", broker.log()));
             let port = i32::from(broker.options().port());
             let own = id.brokers.iter().find(|row| row.port == port).expect("it knows itself");
             self.brokers.insert(own.node_id.0, broker);
@@ -181,6 +183,19 @@ impl Trio {
             let texts = records.iter().map(|(_, value)| String::from_utf8_lossy(value).into());
             Some(texts.collect())
         })
+    }
+}
+
+/// What failed is told by the brokers' logs.
+impl Drop for Trio {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            for (id, broker) in &self.brokers {
+                let log = broker.log();
+                let last: Vec<&str> = log.lines().rev().take(LINES_TOLD).collect();
+                eprintln!("broker {id} logged at last, the latest first:\n{}", last.join("\n"));
+            }
+        }
     }
 }
 

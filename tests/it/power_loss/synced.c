@@ -164,6 +164,7 @@ __attribute__((constructor)) static void begin(void) {
     to = getenv("SYNCED_TO");
     if (!from || !to || key_of(AT_FDCWD, from, key, &about)) fail("synced: SYNCED_FROM");
     int root = open_kept("", "root");
+    if (real_ftruncate(root, 0)) fail("synced: root");
     if (write(root, key, strlen(key)) != (ssize_t)strlen(key)) fail("synced: root");
     close(root);
     if (nftw(from, keep_what_is_there, 16, FTW_PHYS)) fail("synced: SYNCED_FROM");

@@ -120,6 +120,10 @@ pub struct PartitionImage {
     /// Of these, who leaves when the reassignment is complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removing: Vec<BrokerId>,
+    /// Of these, who was about to leave and stays after all: its Raft group may have let it go
+    /// already, and takes it back then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub returning: Vec<BrokerId>,
     /// Of which version the image was when it was reassigned last, so that the end of one
     /// reassignment is not taken for the end of another.
     #[serde(default)]
@@ -171,7 +175,7 @@ impl PartitionImage {
     /// Whether it is being reassigned.
     #[must_use]
     pub fn is_reassigning(&self) -> bool {
-        !self.adding.is_empty() || !self.removing.is_empty()
+        [&self.adding, &self.removing, &self.returning].iter().any(|ids| !ids.is_empty())
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) fn alter(
         .copied()
         .filter(|id| !known.contains(id) || found.adding.contains(id))
         .collect();
+    let was_leaving = |id: &BrokerId| found.removing.contains(id) || found.returning.contains(id);
+    changed.returning = target.iter().copied().filter(was_leaving).collect();
     changed.removing = known.difference(&wanted).copied().collect();
     changed.altered_at = image.version;
     changed.replicas = target.iter().chain(&changed.removing).copied().collect();
@@ -71,6 +73,7 @@ pub(super) fn complete(
     changed.replicas = found.target_replicas();
     changed.adding.clear();
     changed.removing.clear();
+    changed.returning.clear();
     let replicas = &changed.replicas;
     changed.log_ids.retain(|broker, _| replicas.contains(broker));
     replace(image, delta, topic, changed);
@@ -213,6 +216,24 @@ mod tests {
         };
         let image = completed(&image, back.altered_at);
         assert_eq!(apply(&image, &command).2, Err(ClusterError::NoReassignment));
+    }
+
+    #[test]
+    fn who_was_leaving_and_stays_is_taken_back() {
+        let leaving = altered(&image(&[1, 2, 3]), Some(&[2, 3]));
+        let back = altered(&leaving, None);
+        let returning = partition(&back);
+        assert_eq!(
+            (returning.replicas.clone(), &returning.returning),
+            (ids(&[2, 3, 1]), &ids(&[1]))
+        );
+        assert!(returning.is_reassigning(), "the group may be without it");
+        assert_eq!(returning.settled_replicas(), ids(&[2, 3, 1]));
+        // Also when it is moved on before that is done.
+        let moved = partition(&altered(&back, Some(&[1, 2])));
+        assert_eq!((&moved.returning, &moved.removing), (&ids(&[1]), &ids(&[3])));
+        let done = partition(&completed(&back, returning.altered_at));
+        assert!(!done.is_reassigning() && done.returning.is_empty());
     }
 
     #[test]

@@ -73,12 +73,6 @@ pub fn run(seed: u64) {
     println!("seed {seed} ms {now} acks {acks} events {events} hash {hash:016x}");
 }
 
-/// Whether partitions move meanwhile (`REASSIGN=1`): of two hundred seeds a dozen do not heal in
-/// time then, so the usual run leaves it out.
-fn reassigns() -> bool {
-    std::env::var_os("REASSIGN").is_some()
-}
-
 fn start_clients(sim: &mut turmoil::Sim<'_>, world: &Arc<World>) {
     let forming = world.clone();
     let seed = world.seed;
@@ -89,9 +83,7 @@ fn start_clients(sim: &mut turmoil::Sim<'_>, world: &Arc<World>) {
             let topics = forming.clone();
             cluster::testing::spawn(workload::make_topics(topics));
             cluster::testing::spawn(workload::delete_records(forming.clone()));
-            if reassigns() {
-                cluster::testing::spawn(workload::reassign(forming.clone()));
-            }
+            cluster::testing::spawn(workload::reassign(forming.clone()));
             for producer in workload::PRODUCERS {
                 cluster::testing::spawn(workload::produce(forming.clone(), producer));
             }

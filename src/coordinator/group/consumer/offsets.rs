@@ -5,7 +5,7 @@
 use protocol::error_code::ErrorCode;
 use protocol::types::{PartitionId, TopicId};
 
-use crate::coordinator::group::event::{OffsetCommit, OffsetFetch};
+use crate::coordinator::group::event::{MemberId, OffsetCommit, OffsetFetch};
 use crate::coordinator::group::hard::HardConsumerGroup;
 use crate::coordinator::group::record::CurrentAssignment;
 
@@ -14,6 +14,10 @@ use crate::coordinator::group::record::CurrentAssignment;
 pub(crate) enum CommitRule<'a> {
     /// Everything.
     All,
+    /// Everything but what another member has. Kafka takes that too: there a commit that was under
+    /// way when its member gave a partition up goes over those of the next owner, as long as the
+    /// member has more to give up and its epoch therefore stays.
+    NotOfOthers { group: &'a HardConsumerGroup, member_id: &'a MemberId, otherwise: ErrorCode },
     /// The member is told a later epoch by now: only partitions that it has had all along.
     OwnedSince { epoch: i32, current: &'a CurrentAssignment, otherwise: ErrorCode },
 }
@@ -21,13 +25,22 @@ pub(crate) enum CommitRule<'a> {
 impl CommitRule<'_> {
     /// Whether the member's commit of the partition is taken.
     pub(crate) fn check(&self, topic_id: TopicId, partition: PartitionId) -> Result<(), ErrorCode> {
-        let CommitRule::OwnedSince { epoch, current, otherwise } = self else { return Ok(()) };
-        let of = |owned: &super::super::record::OwnedPartitions| {
-            owned.get(&topic_id).and_then(|partitions| partitions.get(&partition)).copied()
+        let owned_since = |current: &CurrentAssignment| {
+            [&current.assigned, &current.pending_revocation]
+                .into_iter()
+                .find_map(|owned| owned.get(&topic_id)?.get(&partition).copied())
         };
-        match of(&current.assigned).or_else(|| of(&current.pending_revocation)) {
-            Some(since) if since <= *epoch => Ok(()),
-            _ => Err(*otherwise),
+        match *self {
+            CommitRule::All => Ok(()),
+            CommitRule::OwnedSince { epoch, current, otherwise } => match owned_since(current) {
+                Some(since) if since <= epoch => Ok(()),
+                _ => Err(otherwise),
+            },
+            CommitRule::NotOfOthers { group, member_id, otherwise } => {
+                let is_own = group.current.get(member_id).and_then(owned_since).is_some();
+                let has_owner = || group.current.values().any(|c| owned_since(c).is_some());
+                if !is_own && has_owner() { Err(otherwise) } else { Ok(()) }
+            }
         }
     }
 }
@@ -35,7 +48,7 @@ impl CommitRule<'_> {
 /// Kafka's `ConsumerGroup.validateOffsetCommit`.
 pub(crate) fn validate_commit<'a>(
     group: &'a HardConsumerGroup,
-    request: &OffsetCommit,
+    request: &'a OffsetCommit,
 ) -> Result<CommitRule<'a>, ErrorCode> {
     let epoch = request.generation_id_or_member_epoch;
     if epoch < 0 && group.members.is_empty() {
@@ -49,7 +62,8 @@ pub(crate) fn validate_commit<'a>(
     };
     let known = group.member_epoch(&request.member_id);
     if epoch == known {
-        return Ok(CommitRule::All);
+        let member_id = &request.member_id;
+        return Ok(CommitRule::NotOfOthers { group, member_id, otherwise });
     }
     match group.current.get(&request.member_id) {
         Some(current) if epoch < known => Ok(CommitRule::OwnedSince { epoch, current, otherwise }),

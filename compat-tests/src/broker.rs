@@ -259,7 +259,8 @@ impl Broker {
         }
     }
 
-    fn signal(&self, signal: i32) {
+    /// Signals it, and does not wait.
+    pub fn signal(&self, signal: i32) {
         // SAFETY: kill(2) takes no pointers; the process is our child and has not been waited for.
         unsafe { libc::kill(self.pid() as libc::pid_t, signal) };
     }

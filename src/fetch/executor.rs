@@ -170,14 +170,15 @@ impl Execution {
         if !replica.is_leader() {
             return None;
         }
-        let image = self.services.cluster.metadata();
-        let followers = replica.followers_that_hold(fetch_offset);
-        let candidate = |(id, log_end_offset)| {
-            let rack = image.brokers.get(&id).and_then(|broker| broker.rack.clone());
-            Candidate { id, rack, log_end_offset }
+        let followers = || {
+            let image = self.services.cluster.metadata();
+            let candidate = |(id, log_end_offset)| {
+                let rack = image.brokers.get(&id).and_then(|broker| broker.rack.clone());
+                Candidate { id, rack, log_end_offset }
+            };
+            replica.followers_that_hold(fetch_offset).into_iter().map(candidate).collect()
         };
-        let own = self.services.config.rack.as_deref();
-        preferred(rack, own, followers.into_iter().map(candidate))
+        preferred(rack, self.services.config.rack.as_deref(), followers)
     }
 
     fn read(&self, source: &Source, budget: &Budget) -> PartitionAnswer {

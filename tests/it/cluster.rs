@@ -44,12 +44,7 @@ impl Trio {
         let ports: [u16; 3] = free_ports().expect("free ports");
         let voters = IDS.iter().zip(ports).map(|(id, port)| format!("{id}@127.0.0.1:{port}"));
         let voters = voters.collect::<Vec<_>>().join(",");
-        let options = IDS.map(|id| {
-            BrokerOptions::new(BINARY, dir.path().join(id.to_string()))
-                .with("node.id", &id.to_string())
-                .with("controller.quorum.voters", &voters)
-                .with("default.replication.factor", "3")
-        });
+        let options = IDS.map(|id| voter_options(BINARY, dir.path(), id, &voters));
         (Trio { brokers: BTreeMap::new(), voters, dir }, options.to_vec())
     }
 
@@ -109,10 +104,7 @@ impl Trio {
 
     /// Signals all of them, and does not wait.
     pub fn signal_all(&self, signal: i32) {
-        for broker in self.brokers.values() {
-            // SAFETY: kill(2) takes no pointers; the process is ours and not waited for.
-            unsafe { libc::kill(broker.pid() as libc::pid_t, signal) };
-        }
+        self.brokers.values().for_each(|broker| broker.signal(signal));
     }
 
     /// A connection to a partition's leader.
@@ -184,6 +176,14 @@ impl Trio {
             Some(texts.collect())
         })
     }
+}
+
+/// One of the voters, in a directory of its own.
+pub fn voter_options(binary: impl AsRef<Path>, dir: &Path, id: i32, voters: &str) -> BrokerOptions {
+    BrokerOptions::new(binary.as_ref(), dir.join(id.to_string()))
+        .with("node.id", &id.to_string())
+        .with("controller.quorum.voters", voters)
+        .with("default.replication.factor", "3")
 }
 
 /// What failed is told by the brokers' logs.

@@ -64,8 +64,7 @@ pub fn shared() -> &'static Broker {
 
 extern "C" fn stop_shared() {
     let Some(scene) = SHARED.get() else { return };
-    // SAFETY: kill(2) takes no pointers; the process was started by this one.
-    unsafe { libc::kill(scene.broker.pid() as libc::pid_t, libc::SIGKILL) };
+    scene.broker.signal(libc::SIGKILL);
     let errors = scene.broker.unexpected_errors();
     let _ = std::fs::remove_dir_all(scene.dir.path());
     if !errors.is_empty() {

@@ -12,6 +12,7 @@
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -29,10 +30,18 @@ class BrokerError(Exception):
 
 
 def free_ports(count):
-    """Ports that are free now."""
-    held = [socket.socket() for _ in range(count)]
-    for each in held:
-        each.bind(("127.0.0.1", 0))
+    """Ports that are free now, and not of those that Linux gives to connections that go out.
+
+    A broker has to find its port free when it starts again.
+    """
+    held = []
+    while len(held) < count:
+        each = socket.socket()
+        try:
+            each.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
+            held.append(each)
+        except OSError:
+            each.close()
     ports = [each.getsockname()[1] for each in held]
     for each in held:
         each.close()

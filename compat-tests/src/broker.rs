@@ -5,7 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{self, Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -442,15 +443,38 @@ fn open_log(path: &Path) -> io::Result<File> {
 }
 
 /// Ports of this machine that nobody listens on.
+///
+/// A broker that is down has to find its port free when it comes back. So no port is given out
+/// twice by a process, and none is of the range from which the kernel takes the ports of
+/// connections that go out.
 pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     let mut held = Vec::new();
     let mut ports = [0; N];
     for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let listener = listen_on_unused_port()?;
         *port = listener.local_addr()?.port();
         held.push(listener);
     }
     Ok(ports)
+}
+
+fn listen_on_unused_port() -> io::Result<TcpListener> {
+    const FIRST: u32 = 10_000;
+    /// Linux hands out ports from 32,768 on.
+    const COUNT: u32 = 22_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Processes that run at a time begin at different places.
+    let begin = process::id().wrapping_mul(7919);
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for _ in 0..COUNT {
+        let at = begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        let port = u16::try_from(FIRST + at).map_err(io::Error::other)?;
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 fn start_kafka(options: &BrokerOptions) -> io::Result<u32> {

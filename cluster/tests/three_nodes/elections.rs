@@ -11,14 +11,15 @@ use crate::harness::{
     remove_leader, start_all,
 };
 
-fn seen_by(node: &Node) -> Leadership {
+/// `None` as long as the node has not heard of the topic.
+fn seen_by(node: &Node) -> Option<Leadership> {
     let image = node.cluster.metadata();
-    let topic = image.topic_by_id(TOPIC).expect("it exists");
-    node.cluster.leadership(TOPIC, topic.partition(PartitionId(0)).expect("it exists"))
+    let partition = image.topic_by_id(TOPIC)?.partition(PartitionId(0))?;
+    Some(node.cluster.leadership(TOPIC, partition))
 }
 
 async fn see(what: &str, node: &Node, check: impl Fn(&Leadership) -> bool) -> Leadership {
-    let seen = || Some(seen_by(node)).filter(|leadership| check(leadership));
+    let seen = || seen_by(node).filter(|leadership| check(leadership));
     eventually(what, seen).await
 }
 
@@ -36,7 +37,7 @@ async fn who_leads_is_known_where_there_is_no_replica() {
     let in_sync = |l: &Leadership| l.leader.is_some() && l.in_sync_replicas == brokers(&[1, 2]);
     let before = see("leader with its follower", &outsider, in_sync).await;
     assert_eq!(append(&nodes, "a").await, Offset(0));
-    assert_eq!(seen_by(&outsider).leader, before.leader);
+    assert_eq!(seen_by(&outsider).expect("known").leader, before.leader);
 
     let gone = remove_leader(&mut nodes);
     let gone_id = gone.cluster.broker_id();

@@ -19,10 +19,10 @@ async fn reassign(node: &Node, target: Option<&[i32]>) -> Result<(), ClusterErro
     node.cluster.submit(command).await.map(|_| ())
 }
 
-fn partition(node: &Node) -> PartitionImage {
+/// `None` as long as the node has not heard of the topic.
+fn partition(node: &Node) -> Option<PartitionImage> {
     let image = node.cluster.metadata();
-    let topic = image.topic_by_id(TOPIC).expect("it exists");
-    topic.partition(PartitionId(0)).expect("it exists").clone()
+    image.topic_by_id(TOPIC)?.partition(PartitionId(0)).cloned()
 }
 
 /// Waits until every node sees that the partition is where it shall be, and nowhere else.
@@ -30,7 +30,7 @@ async fn wait_until_on(nodes: &[Node], target: &[i32]) {
     for node in nodes {
         let id = node.cluster.broker_id();
         eventually("end of the reassignment", || {
-            let partition = partition(node);
+            let partition = partition(node)?;
             let there: Vec<i32> = partition.replicas.iter().map(|id| id.0).collect();
             let is_here = target.contains(&id.0);
             let is_complete = !partition.is_reassigning() && there == target;
@@ -90,9 +90,8 @@ async fn what_is_acknowledged_while_replicas_change_is_kept() {
         let mut offsets = Vec::new();
         loop {
             offsets.push(append(&nodes, &format!("value {}", offsets.len())).await);
-            if partition(&nodes[0]).replicas == [BrokerId(2)]
-                && !partition(&nodes[0]).is_reassigning()
-            {
+            let now = partition(&nodes[0]).expect("it exists");
+            if now.replicas == [BrokerId(2)] && !now.is_reassigning() {
                 return offsets;
             }
         }
@@ -121,7 +120,7 @@ async fn a_reassignment_that_cannot_end_is_cancelled() {
     nodes.remove(gone.expect("there")).stop().await;
 
     reassign(&nodes[0], Some(&[3, 1])).await.expect("accepted");
-    let under_way = partition(&nodes[0]);
+    let under_way = partition(&nodes[0]).expect("it exists");
     assert_eq!(under_way.replicas, [3, 1, 2].map(BrokerId));
     assert_eq!((under_way.adding, under_way.removing), (vec![BrokerId(3)], vec![BrokerId(2)]));
     assert_eq!(append(&nodes, "meanwhile").await, Offset(1));

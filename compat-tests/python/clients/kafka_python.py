@@ -139,7 +139,9 @@ class Client:
         )
         consumer.subscribe([topic])
         while not is_done():
-            for place, messages in consumer.poll(100).items():
+            # Not a short poll: 3.0.12 forgets a join for news of the topic that outlasts its poll.
+            # It stays without partitions then, sends no heartbeats, and is never told.
+            for place, messages in consumer.poll(2000).items():
                 for message in messages:
                     on_record(place.partition, message.value)
                 try:

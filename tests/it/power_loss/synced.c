@@ -112,27 +112,39 @@ static int is_ours(int fd) {
     return !strncmp(path, from, strlen(from));
 }
 
-static void keep(int fd) {
+/* How long a file is. What is appended while a sync runs need not be in it, so the length before
+ * the sync counts. */
+static off_t length_of(int fd) {
+    struct stat about;
+    return fstat(fd, &about) ? 0 : about.st_size;
+}
+
+/* `synced`: how long the file was before its sync. */
+static void keep(int fd, off_t synced) {
     struct statx about;
     char key[KEY];
     if (!is_ours(fd) || key_of(fd, "", key, &about)) return;
     pthread_mutex_lock(&lock);
-    if (S_ISDIR(about.stx_mode)) keep_directory(fd, key);
-    else keep_file(fd, key, about.stx_size);
+    if (S_ISDIR(about.stx_mode)) {
+        keep_directory(fd, key);
+    } else {
+        /* It may have been cut meanwhile, or a sync that began later has ended earlier. */
+        off_t now = length_of(fd), size = synced < now ? synced : now;
+        keep_file(fd, key, size > *kept(key) ? size : *kept(key));
+    }
     pthread_mutex_unlock(&lock);
 }
 
-int fsync(int fd) {
-    int result = real_fsync(fd);
-    if (!result) keep(fd);
+static int sync_and_keep(int (*sync)(int), int fd) {
+    off_t synced = length_of(fd);
+    int result = sync(fd);
+    if (!result) keep(fd, synced);
     return result;
 }
 
-int fdatasync(int fd) {
-    int result = real_fdatasync(fd);
-    if (!result) keep(fd);
-    return result;
-}
+int fsync(int fd) { return sync_and_keep(real_fsync, fd); }
+
+int fdatasync(int fd) { return sync_and_keep(real_fdatasync, fd); }
 
 int ftruncate64(int fd, off_t length) {
     struct statx about;
@@ -146,10 +158,10 @@ int ftruncate64(int fd, off_t length) {
 int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }
 
 static int keep_what_is_there(const char *path, const struct stat *about, int type, struct FTW *at) {
-    (void)about, (void)type, (void)at;
+    (void)type, (void)at;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) fail(path);
-    keep(fd);
+    keep(fd, about->st_size);
     close(fd);
     return 0;
 }

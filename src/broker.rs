@@ -262,6 +262,7 @@ async fn start_cluster(
             rack: config.rack.clone(),
             endpoints: endpoints(config, bound),
             peer_address: None,
+            directory_id: None,
         },
         cluster_id: config.cluster_id.clone(),
         store: store.clone(),

@@ -12,12 +12,15 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::controller::directory;
 use crate::controller::elections::{self, ElectionOutcome, Elections};
 use crate::controller::failover::{self, Led};
 use crate::controller::forwarding::{self, Forwarding};
 use crate::controller::isolation;
 use crate::controller::members::MemberChanges;
-use crate::controller::metadata_log::{METADATA_GROUP, MetadataLog, MetadataLogOptions};
+use crate::controller::metadata_log::{
+    METADATA_GROUP, MetadataLog, MetadataLogOptions, storage_error,
+};
 use crate::controller::placement;
 use crate::controller::presence::{self, Presence, PresenceTiming};
 use crate::controller::producer_ids::ProducerIdBlock;
@@ -115,6 +118,8 @@ impl PeerOptions {
 /// One node of the cluster.
 pub struct Cluster {
     broker_id: BrokerId,
+    /// Of the directory that the store is in.
+    directory_id: String,
     metadata: Arc<MetadataLog>,
     forwarding: Arc<Forwarding>,
     presence: Arc<Presence>,
@@ -167,6 +172,8 @@ impl Cluster {
             is_alone: peers.voters == [broker_id],
             voters: peers.voters.clone(),
         });
+        let fresh = encode_uuid((options.new_uuid)());
+        let directory_id = directory::id_of(&options.store, fresh).await.map_err(storage_error)?;
         let presence_timing = PresenceTiming {
             heartbeat: peers.presence_heartbeat,
             session_timeout: peers.session_timeout,
@@ -183,6 +190,7 @@ impl Cluster {
         let metadata = Arc::new(metadata);
         let environment = Arc::new(Environment {
             broker_id,
+            directory_id: directory_id.clone(),
             store: options.store,
             transport: peers.transport,
             timing,
@@ -196,6 +204,7 @@ impl Cluster {
         metadata.attach(registry.clone());
         let cluster = Arc::new(Cluster {
             broker_id,
+            directory_id,
             metadata,
             forwarding,
             presence,
@@ -277,9 +286,10 @@ impl Cluster {
     /// the cluster has does not join it.
     pub async fn join(
         &self,
-        broker: BrokerImage,
+        mut broker: BrokerImage,
         cluster_id: Option<String>,
     ) -> Result<(), ClusterError> {
+        broker.directory_id = Some(self.directory_id.clone());
         if !self.voters.contains(&broker.id) {
             // The cluster has its id, and tells it to who is one of its brokers.
             let registration = MetadataCommand::RegisterBroker { broker: broker.clone() };
@@ -449,12 +459,20 @@ impl Cluster {
         if message.kind == quorum::DESCRIBE {
             return quorum::answer(&self.metadata, &self.now);
         }
+        if message.kind == directory::ASK {
+            return directory::answer(&self.metadata, &message);
+        }
         if message.kind == elections::HAND_OVER {
             return self.elections().answer(&message).await;
         }
         let _handling = self.handling.read().await;
         if self.closing.is_cancelled() {
             return Err(PeerError::Unreachable(String::from("the broker is going down")));
+        }
+        if group == METADATA_GROUP {
+            let (log, transport) = (&self.metadata, &*self.forwarding.transport);
+            let (own, id) = (self.broker_id, &self.directory_id);
+            directory::ask_if_new(log, own, id, transport, &message).await?;
         }
         match self.raft_group_soon(group).await {
             Some(group) => group.handle(message).await,
@@ -478,6 +496,14 @@ impl Cluster {
             }
         };
         tokio::time::timeout(GROUP_OPENS_TIMEOUT, opened).await.unwrap_or(None)
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn has_whole_logs(&self) -> bool {
+        use crate::raft::LogStanding;
+        let partitions = self.registry.all().into_iter().map(|replica| replica.group());
+        let groups = partitions.chain([Some(self.metadata.group().clone())]);
+        groups.into_iter().all(|g| g.is_some_and(|g| g.standing() == LogStanding::Whole))
     }
 
     fn raft_group(&self, group: GroupId) -> Option<RaftGroup> {

@@ -84,6 +84,9 @@ pub(crate) const GROUP_OPENS_TIMEOUT: Duration = Duration::from_secs(2);
 /// See [`GROUP_OPENS_TIMEOUT`].
 pub(crate) const GROUP_OPENS_STEP: Duration = Duration::from_millis(5);
 
+/// How long another broker may take to say by which directory it knows this one.
+pub(crate) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// The largest message between brokers: what one produce request may carry, and its frame.
 pub(crate) const PEER_FRAME_BYTES: usize = 128 * 1024 * 1024;
 

@@ -7,6 +7,8 @@ mod deafness;
 mod elections;
 #[path = "three_nodes/harness.rs"]
 mod harness;
+#[path = "three_nodes/lost_disk.rs"]
+mod lost_disk;
 #[path = "three_nodes/reassignment.rs"]
 mod reassignment;
 

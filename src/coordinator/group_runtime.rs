@@ -317,6 +317,7 @@ mod tests {
                 rack: None,
                 endpoints: Vec::new(),
                 peer_address: None,
+                directory_id: None,
             };
             apply(&image, &MetadataCommand::RegisterBroker { broker }).0
         })

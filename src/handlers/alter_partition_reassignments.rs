@@ -106,6 +106,7 @@ mod tests {
                 rack: None,
                 endpoints: Vec::new(),
                 peer_address: None,
+                directory_id: None,
             };
             MetadataCommand::RegisterBroker { broker }
         };

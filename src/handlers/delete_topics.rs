@@ -182,8 +182,13 @@ mod tests {
     use protocol::types::BrokerId;
 
     fn image() -> MetadataImage {
-        let broker =
-            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
+        let broker = BrokerImage {
+            id: BrokerId(1),
+            rack: None,
+            endpoints: Vec::new(),
+            peer_address: None,
+            directory_id: None,
+        };
         let create = MetadataCommand::CreateTopic {
             name: "a".into(),
             id: TopicId(Uuid::from_u128(7)),

@@ -159,8 +159,13 @@ mod tests {
     use protocol::types::{BrokerId, TopicId};
 
     fn image(topics: &[(&str, usize)]) -> MetadataImage {
-        let broker =
-            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
+        let broker = BrokerImage {
+            id: BrokerId(1),
+            rack: None,
+            endpoints: Vec::new(),
+            peer_address: None,
+            directory_id: None,
+        };
         let register = MetadataCommand::RegisterBroker { broker };
         let creates = topics.iter().enumerate().map(|(index, (name, partitions))| {
             MetadataCommand::CreateTopic {

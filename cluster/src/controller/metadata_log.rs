@@ -16,8 +16,8 @@ use crate::metadata::apply::apply;
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{CommandResult, MetadataCommand, MetadataImage};
 use crate::raft::{
-    Applied, DurabilityCell, GroupCommand, GroupOptions, LeaderState, Machine, ProposeError,
-    RaftGroup, SnapshotPolicy, Timing, broker_id,
+    Applied, DurabilityCell, GroupCommand, GroupOptions, LeaderState, LogStanding, Machine,
+    ProposeError, RaftGroup, SnapshotPolicy, Timing, broker_id, may_vote_without_log,
 };
 use crate::replica::registry::Registry;
 use crate::transport::PeerTransport;
@@ -30,6 +30,7 @@ const COMMAND_VERSION: u8 = 1;
 
 /// The image as this broker has applied it.
 pub(crate) struct MetadataMachine {
+    voters: usize,
     image: watch::Sender<Arc<MetadataImage>>,
     /// The last term whose leader has committed an entry.
     settled_term: watch::Sender<u64>,
@@ -40,9 +41,10 @@ pub(crate) struct MetadataMachine {
 }
 
 impl MetadataMachine {
-    fn new() -> Self {
+    fn new(voters: usize) -> Self {
         let image = MetadataImage { next_group_id: 1, ..MetadataImage::default() };
         MetadataMachine {
+            voters,
             image: watch::Sender::new(Arc::new(image)),
             settled_term: watch::Sender::new(0),
             registry: OnceLock::new(),
@@ -94,6 +96,10 @@ impl Machine for MetadataMachine {
 
     fn image(&self) -> Option<Bytes> {
         serde_json::to_vec(&*self.image_now()).ok().map(Bytes::from)
+    }
+
+    fn may_vote_without_log(&self) -> bool {
+        may_vote_without_log(self.voters)
     }
 
     fn restore(&self, image: &[u8]) -> Result<(), StorageError> {
@@ -149,13 +155,14 @@ pub(crate) struct MetadataLog {
 
 impl MetadataLog {
     pub(crate) async fn open(options: MetadataLogOptions) -> Result<MetadataLog, ClusterError> {
-        let machine = Arc::new(MetadataMachine::new());
+        let machine = Arc::new(MetadataMachine::new(options.voters.len()));
         let single_voter = options.voters == [options.node_id];
         let group = RaftGroup::open(GroupOptions {
             node_id: options.node_id,
             group: METADATA_GROUP,
             is_single: single_voter,
             founders: options.voters,
+            if_empty: if single_voter { LogStanding::Whole } else { LogStanding::New },
             log: options.store.group(METADATA_GROUP),
             machine: machine.clone(),
             transport: options.transport,
@@ -252,6 +259,6 @@ impl MetadataLog {
     }
 }
 
-fn storage_error(error: StorageError) -> ClusterError {
+pub(crate) fn storage_error(error: StorageError) -> ClusterError {
     ClusterError::Storage(error.to_string())
 }

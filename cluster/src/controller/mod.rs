@@ -1,5 +1,6 @@
 //! What the cluster decides for itself: the metadata log, where partitions go, producer ids.
 
+pub(crate) mod directory;
 pub mod elections;
 pub(crate) mod failover;
 pub(crate) mod forwarding;

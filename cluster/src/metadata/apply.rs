@@ -42,8 +42,8 @@ fn apply_to(
 ) -> CommandResult {
     match command {
         MetadataCommand::InitCluster { cluster_id } => brokers::init_cluster(image, cluster_id),
-        MetadataCommand::RegisterBroker { broker } => brokers::register(image, broker),
-        MetadataCommand::UnregisterBroker { broker } => brokers::unregister(image, *broker),
+        MetadataCommand::RegisterBroker { broker } => brokers::register(image, delta, broker),
+        MetadataCommand::UnregisterBroker { broker } => brokers::unregister(image, delta, *broker),
         MetadataCommand::CreateTopic { name, id, assignment, configs } => {
             let new = topics::NewTopic { name, id: *id, assignment, configs };
             topics::create(image, delta, &new)

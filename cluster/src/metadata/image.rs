@@ -77,6 +77,10 @@ pub struct BrokerImage {
     /// Where the other brokers reach it, as `host:port`; `None` = where their configuration says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_address: Option<String>,
+    /// Of which directory it was when it registered: another one has nothing of what was in that.
+    /// `None`: it was registered by a version that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory_id: Option<String>,
 }
 
 /// Where clients reach a broker by one of its listeners.
@@ -136,6 +140,10 @@ pub struct PartitionImage {
     /// broker's store uses none twice, and a replica may come back to where it was removed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub log_ids: BTreeMap<BrokerId, u64>,
+    /// Which of the replicas have lost their directory, ever. A log of theirs that is empty lacks
+    /// what was in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_directories: Vec<BrokerId>,
 }
 
 impl PartitionImage {
@@ -180,6 +188,19 @@ impl PartitionImage {
 }
 
 impl MetadataImage {
+    /// Whether an empty log of a partition may be one in place of another that had entries.
+    #[must_use]
+    pub fn may_have_lost_log(
+        &self,
+        partition: &PartitionImage,
+        broker: BrokerId,
+        directory_id: &str,
+    ) -> bool {
+        let registered = self.brokers.get(&broker).and_then(|known| known.directory_id.as_deref());
+        registered.is_some_and(|known| known != directory_id)
+            || partition.lost_directories.contains(&broker)
+    }
+
     /// The topic of that name.
     #[must_use]
     pub fn topic(&self, name: &str) -> Option<&Arc<TopicImage>> {

@@ -135,8 +135,10 @@ mod tests {
 
     fn image(replicas: &[i32]) -> MetadataImage {
         let register = |id| {
-            let (rack, endpoints, peer_address) = (None, Vec::new(), None);
-            let broker = BrokerImage { id: BrokerId(id), rack, endpoints, peer_address };
+            let (rack, endpoints) = (None, Vec::new());
+            let (peer_address, directory_id) = (None, None);
+            let id = BrokerId(id);
+            let broker = BrokerImage { id, rack, endpoints, peer_address, directory_id };
             MetadataCommand::RegisterBroker { broker }
         };
         let create = MetadataCommand::CreateTopic {

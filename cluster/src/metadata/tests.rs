@@ -20,6 +20,7 @@ fn broker(id: i32) -> BrokerImage {
             security_protocol: "PLAINTEXT".into(),
         }],
         peer_address: None,
+        directory_id: None,
     }
 }
 

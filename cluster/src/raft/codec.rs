@@ -94,6 +94,12 @@ struct TransferRecord {
     last: Option<IdRecord>,
 }
 
+/// What the messages of a leader or a candidate have in common.
+#[derive(Deserialize)]
+struct SentRecord {
+    vote: VoteRecord,
+}
+
 impl VoteRecord {
     fn from_raft(vote: &RaftVote) -> Self {
         VoteRecord {
@@ -236,6 +242,12 @@ fn decode_batches(sizes: &[u32], body: &mut Bytes) -> Result<Vec<RecordBatch>, P
         batches.push(batch);
     }
     Ok(batches)
+}
+
+/// The node that leads or wants to, by a message that says so.
+pub(super) fn sender(message: &PeerMessage) -> Option<u64> {
+    let said: SentRecord = head(message).ok()?;
+    Some(said.vote.node)
 }
 
 pub(super) fn encode_append_answer(answer: &AppendResponse) -> Result<PeerMessage, PeerError> {

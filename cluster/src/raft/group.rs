@@ -14,11 +14,12 @@ use protocol::types::BrokerId;
 use storage::StorageError;
 use storage::log_store::{EntryId, GroupId, GroupLog};
 
-use super::codec;
+use super::codec::{self, AppendResponse};
 use super::command::{Applied, GroupCommand, ProposeError};
 use super::log_storage::{DurabilityCell, LogStorage};
 use super::machine::Machine;
 use super::network::NetworkFactory;
+use super::standing::{LogStanding, Standing, brings_up_to_date};
 use super::state_machine::StateMachine;
 use super::type_config::{Callback, RaftVote, TypeConfig, log_id};
 use crate::controller::reassignment::Members;
@@ -72,6 +73,8 @@ pub(crate) struct GroupOptions {
     /// among them waits for a leader to add it.
     pub(crate) founders: Vec<u64>,
     pub(crate) log: GroupLog,
+    /// What it means that the log is empty.
+    pub(crate) if_empty: LogStanding,
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) transport: Arc<dyn PeerTransport>,
     pub(crate) durability: Arc<DurabilityCell>,
@@ -138,9 +141,11 @@ type Instance = Raft<TypeConfig, StateMachine>;
 /// A group's Raft instance.
 #[derive(Clone)]
 pub(crate) struct RaftGroup {
-    raft: Instance,
+    pub(super) raft: Instance,
     storage: LogStorage,
-    node_id: u64,
+    pub(super) node_id: u64,
+    pub(super) machine: Arc<dyn Machine>,
+    pub(super) standing: Arc<Standing>,
 }
 
 impl RaftGroup {
@@ -148,24 +153,31 @@ impl RaftGroup {
     /// is told through the machine.
     pub(crate) async fn open(options: GroupOptions) -> Result<RaftGroup, StorageError> {
         let single_voter = options.is_single;
-        let config = Arc::new(config(&options, single_voter));
+        let standing = Arc::new(Standing::open(options.log.clone(), options.if_empty)?);
+        let is_lost = standing.now() == LogStanding::Lost;
+        let config = Arc::new(config(&options, single_voter, is_lost));
         let last = options.log.log_state().last;
         let committed = if single_voter { last.map(log_id) } else { None };
         let storage =
             LogStorage::new(options.log.clone(), options.durability, options.resume, committed);
-        let machine =
+        let machine = options.machine.clone();
+        let state_machine =
             StateMachine::open(options.log.clone(), options.machine, single_voter).await?;
-        let votes_alone = machine.votes_alone(options.node_id);
+        let votes_alone = state_machine.votes_alone(options.node_id);
         let network = NetworkFactory {
             node_id: options.node_id,
             group: options.group,
             transport: options.transport,
         };
-        let raft = Raft::new(options.node_id, config, network, storage.clone(), machine).await;
+        let raft =
+            Raft::new(options.node_id, config, network, storage.clone(), state_machine).await;
         let stopped = |error: String| storage.failure().unwrap_or(StorageError::Io(error));
         let raft: Instance = raft.map_err(|e| stopped(e.to_string()))?;
-        let group = RaftGroup { raft, storage: storage.clone(), node_id: options.node_id };
-        if last.is_none() {
+        let node_id = options.node_id;
+        let group = RaftGroup { raft, storage: storage.clone(), node_id, machine, standing };
+        if is_lost {
+            tracing::info!(group = options.group.0, "no say in elections until it has caught up");
+        } else if last.is_none() {
             group.form(&options.founders, options.timing).await;
         } else if (single_voter || votes_alone) && !group.is_leader() {
             group.elect().await;
@@ -215,6 +227,9 @@ impl RaftGroup {
     /// had handed its leadership over, which no lease holds up. Nothing happens where another
     /// leads by now.
     pub(crate) async fn take_over_from(&self, ended: u64) {
+        if self.standing() == LogStanding::Lost {
+            return;
+        }
         let metrics = self.raft.server_metrics();
         let vote = {
             let metrics = metrics.borrow_watched();
@@ -228,8 +243,12 @@ impl RaftGroup {
     }
 
     /// Hands leadership over to a voter that follows closely; the term ends when it has won.
+    /// Nothing is done for one without a vote: it could not win, and this node would refuse all
+    /// proposals from then on, for good where it is the only voter.
     pub(crate) async fn hand_over(&self, to: u64) {
-        self.raft.trigger().transfer_leader(to).await.ok();
+        if self.members().voters.iter().any(|voters| voters.contains(&to)) {
+            self.raft.trigger().transfer_leader(to).await.ok();
+        }
     }
 
     /// Ends when another node is known to lead, or the instance has stopped.
@@ -441,14 +460,22 @@ impl RaftGroup {
         match message.kind {
             codec::APPEND_ENTRIES => {
                 let request = codec::decode_append(&message)?;
+                let brings_up_to_date =
+                    self.standing() != LogStanding::Whole && brings_up_to_date(&request);
                 let answer = self.raft.append_entries(request).await;
-                codec::encode_append_answer(&answer.map_err(|e| gone(e.to_string()))?)
+                let answer = answer.map_err(|e| gone(e.to_string()))?;
+                if brings_up_to_date && matches!(answer, AppendResponse::Success) {
+                    self.on_caught_up();
+                }
+                codec::encode_append_answer(&answer)
             }
             codec::VOTE => {
+                self.check_say(self.machine.may_vote_without_log())?;
                 let answer = self.raft.vote(codec::decode_vote(&message)?).await;
                 codec::encode_vote_answer(codec::VOTE, &answer.map_err(|e| gone(e.to_string()))?)
             }
             codec::PRE_VOTE => {
+                self.check_say(self.machine.may_vote_without_log())?;
                 let answer = self.raft.pre_vote(codec::decode_vote(&message)?).await;
                 let answer = answer.map_err(|e| gone(e.to_string()))?;
                 codec::encode_vote_answer(codec::PRE_VOTE, &answer)
@@ -460,6 +487,7 @@ impl RaftGroup {
                 codec::encode_snapshot_answer(&answer.map_err(|e| gone(e.to_string()))?)
             }
             codec::TRANSFER_LEADER => {
+                self.check_say(false)?;
                 let request = codec::decode_transfer(&message)?;
                 let answer = self.raft.handle_transfer_leader(request).await;
                 answer.map_err(|e| gone(e.to_string()))?.map_err(|e| gone(e.to_string()))?;
@@ -475,7 +503,7 @@ impl RaftGroup {
     }
 }
 
-fn config(options: &GroupOptions, single_voter: bool) -> Config {
+fn config(options: &GroupOptions, single_voter: bool, is_lost: bool) -> Config {
     let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
     Config {
         cluster_name: String::from("highwater"),
@@ -485,6 +513,7 @@ fn config(options: &GroupOptions, single_voter: bool) -> Config {
         enable_pre_vote: Some(true),
         // A single voter has nobody to hear from: without ticks it costs nothing while idle.
         enable_tick: !single_voter,
+        enable_elect: !is_lost,
         snapshot_policy: match options.snapshots {
             SnapshotPolicy::OnRequest => openraft::SnapshotPolicy::Never,
             SnapshotPolicy::Every(entries) => openraft::SnapshotPolicy::LogsSinceLast(entries),

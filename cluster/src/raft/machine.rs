@@ -19,6 +19,8 @@ pub(crate) trait Machine: Send + Sync + 'static {
     /// The whole state, for groups whose snapshots are their state; `None` for a partition, whose
     /// snapshot is anchored at its log start and holds no records.
     fn image(&self) -> Option<Bytes>;
+    /// Whether this node may vote although its log is lost.
+    fn may_vote_without_log(&self) -> bool;
     /// Replaces the state by what `image` gave once.
     fn restore(&self, image: &[u8]) -> Result<(), StorageError>;
 }

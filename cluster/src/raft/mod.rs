@@ -11,6 +11,7 @@ mod machine;
 mod membership;
 mod network;
 mod snapshot;
+mod standing;
 mod state_machine;
 mod type_config;
 
@@ -25,5 +26,6 @@ pub(crate) use group::{
 pub(crate) use log_storage::{DurabilityCell, wait, waiter};
 pub(crate) use machine::Machine;
 pub(crate) use snapshot::{purge_dormant, votes_alone};
+pub(crate) use standing::{LogStanding, may_vote_without_log};
 #[cfg(feature = "sim")]
 pub(crate) use type_config::scope;

@@ -32,6 +32,10 @@ impl Machine for Image {
     fn image(&self) -> Option<Bytes> {
         Some(Bytes::from_static(b"{}"))
     }
+    fn may_vote_without_log(&self) -> bool {
+        false
+    }
+
     fn restore(&self, _image: &[u8]) -> Result<(), StoreError> {
         Ok(())
     }

@@ -112,6 +112,8 @@ pub(super) struct Shared {
     pub(super) partition: Mutex<Arc<PartitionImage>>,
     /// Whether this broker is the only one, and has been since it opened the partition.
     pub(super) is_single: AtomicBool,
+    /// Whether an empty log may be one in place of another that is gone.
+    pub(super) may_have_lost_log: bool,
     /// Whether a task keeps the instance of a replicated partition open.
     pub(super) is_kept_open: AtomicBool,
     pub(super) in_sync: Mutex<InSync>,
@@ -139,6 +141,7 @@ impl Replica {
     pub(crate) fn new(
         id: ReplicaId,
         partition: PartitionImage,
+        may_have_lost_log: bool,
         settings: ReplicaSettings,
         environment: Arc<Environment>,
     ) -> Replica {
@@ -167,6 +170,7 @@ impl Replica {
             group_id: GroupId(partition.group),
             partition: Mutex::new(Arc::new(partition)),
             is_single: AtomicBool::new(single_voter),
+            may_have_lost_log,
             is_kept_open: AtomicBool::new(false),
             in_sync: Mutex::default(),
             durability: Arc::new(DurabilityCell::new(settings.durability)),

@@ -19,7 +19,8 @@ use crate::controller::presence::Presence;
 use crate::limits::REOPEN_DELAY;
 use crate::metadata::{CommandResult, PartitionImage};
 use crate::raft::{
-    GroupOptions, LeaderState, Machine, RaftGroup, SnapshotPolicy, Timing, broker_id, spawn,
+    GroupOptions, LeaderState, LogStanding, Machine, RaftGroup, SnapshotPolicy, Timing, broker_id,
+    may_vote_without_log, spawn,
 };
 use crate::transport::PeerTransport;
 use crate::{AppendError, ClusterError};
@@ -27,6 +28,8 @@ use crate::{AppendError, ClusterError};
 /// What all replicas of a broker share.
 pub(crate) struct Environment {
     pub(crate) broker_id: BrokerId,
+    /// Of the directory that the store is in.
+    pub(crate) directory_id: String,
     pub(crate) store: LogStore,
     pub(crate) transport: Arc<dyn PeerTransport>,
     pub(crate) timing: Timing,
@@ -76,6 +79,7 @@ impl Shared {
             is_single: self.is_single_voter(),
             founders: self.partition().founders().iter().copied().map(node_id).collect(),
             log: self.log.clone(),
+            if_empty: self.if_empty(),
             machine: self.clone(),
             transport: self.environment.transport.clone(),
             durability: self.durability.clone(),
@@ -84,6 +88,15 @@ impl Shared {
             snapshots: SnapshotPolicy::OnRequest,
         })
         .await
+    }
+
+    /// What it means that the log is empty. Nobody else has what the only replica has lost.
+    fn if_empty(&self) -> LogStanding {
+        if self.may_have_lost_log && self.partition().replicas.len() > 1 {
+            LogStanding::Lost
+        } else {
+            LogStanding::Whole
+        }
     }
 
     async fn open_single(self: &Arc<Self>) {
@@ -334,6 +347,15 @@ impl Machine for Shared {
 
     fn image(&self) -> Option<Bytes> {
         None
+    }
+
+    fn may_vote_without_log(&self) -> bool {
+        let partition = self.partition();
+        // Who knows of the loss knows also of every change of the replicas before it; and none
+        // after it goes by without this one.
+        let is_first_set = partition.altered_at == 0
+            && partition.lost_directories.contains(&self.environment.broker_id);
+        is_first_set && may_vote_without_log(partition.replicas.len())
     }
 
     fn restore(&self, _image: &[u8]) -> Result<(), StorageError> {

@@ -143,9 +143,11 @@ impl Registry {
                 self.remove_replica(partition.group);
             }
             let key = (topic.id, partition.id);
+            let directory_id = &self.environment.directory_id;
             let replica = Arc::new(Replica::new(
                 ReplicaId { topic: topic.id, partition: partition.id },
                 partition.clone(),
+                image.may_have_lost_log(partition, own, directory_id),
                 settings.clone(),
                 self.environment.clone(),
             ));

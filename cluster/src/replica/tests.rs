@@ -67,7 +67,13 @@ async fn start_on(store: LogStore, settings: ReplicaSettings) -> Broker {
     let clock = Arc::new(AtomicI64::new(1_000_000));
     let now = clock.clone();
     let options = ClusterOptions {
-        broker: BrokerImage { id: BROKER, rack: None, endpoints: Vec::new(), peer_address: None },
+        broker: BrokerImage {
+            id: BROKER,
+            rack: None,
+            endpoints: Vec::new(),
+            peer_address: None,
+            directory_id: None,
+        },
         cluster_id: None,
         store: store.clone(),
         settings: Arc::new(move |_, _| settings.clone()),

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cluster::testing::has_whole_logs;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use turmoil::Sim;
@@ -46,8 +47,9 @@ impl Faults {
         }
         self.next_at = now + self.rng.random_range(300..2_500);
         let node = NODES[self.rng.random_range(0..NODES.len())];
-        match self.rng.random_range(0..10) {
+        match self.rng.random_range(0..11) {
             0..3 => self.crash(now, node, sim, world),
+            10 => self.lose_disk(now, node, sim, world),
             3..6 => {
                 let disk = &world.machines[&node].disk;
                 disk.crash_at(disk.operations() + self.rng.random_range(1..40));
@@ -99,6 +101,20 @@ impl Faults {
         machine.disk.crash();
         machine.kv.crash();
         self.restart_at.insert(node, now + self.rng.random_range(50..3_000));
+    }
+
+    /// Another disk, which is empty, in place of a machine's. Not while one has not been brought up
+    /// to date: two of three may have been the only ones that held something.
+    fn lose_disk(&mut self, now: u64, node: u64, sim: &mut Sim<'_>, world: &Arc<World>) {
+        let running = world.running();
+        if running.len() < NODES.len() || !running.iter().all(|(_, n)| has_whole_logs(n)) {
+            return;
+        }
+        self.crash(now, node, sim, world);
+        world.trace(format!("node {node} has another disk"));
+        let machine = &world.machines[&node];
+        machine.disk.replace();
+        machine.kv.lose();
     }
 
     fn cut(&mut self, now: u64, one: u64, other: u64, sim: &mut Sim<'_>, world: &Arc<World>) {

@@ -22,18 +22,25 @@ const TAIL_BYTES: usize = 4 << 10;
 const SYNC: Duration = Duration::from_millis(2);
 
 pub fn image(id: u64) -> BrokerImage {
-    BrokerImage { id: BrokerId(id as i32), rack: None, endpoints: Vec::new(), peer_address: None }
+    BrokerImage {
+        id: BrokerId(id as i32),
+        rack: None,
+        endpoints: Vec::new(),
+        peer_address: None,
+        directory_id: None,
+    }
 }
 
 /// Runs until the machine is crashed.
 pub async fn run(id: u64, life: u64, world: Arc<World>) -> turmoil::Result {
     let seed = world.seed.wrapping_mul(1_000).wrapping_add(id * 100).wrapping_add(life);
-    cluster::testing::scope(seed, run_seeded(id, world)).await
+    cluster::testing::scope(seed, run_seeded(id, seed, world)).await
 }
 
-async fn run_seeded(id: u64, world: Arc<World>) -> turmoil::Result {
+async fn run_seeded(id: u64, seed: u64, world: Arc<World>) -> turmoil::Result {
     let store = open_store(id, &world)?;
-    let uuids = AtomicU64::new(0);
+    // No machine ever makes one twice: a new disk is known by a new one.
+    let uuids = AtomicU64::new(seed << 16);
     let options = ClusterOptions {
         broker: image(id),
         cluster_id: None,

@@ -117,7 +117,7 @@ impl Node {
 }
 
 pub fn image(id: BrokerId) -> BrokerImage {
-    BrokerImage { id, rack: None, endpoints: Vec::new(), peer_address: None }
+    BrokerImage { id, rack: None, endpoints: Vec::new(), peer_address: None, directory_id: None }
 }
 
 pub fn settings(min_insync_replicas: usize) -> ReplicaSettings {

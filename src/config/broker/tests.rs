@@ -204,8 +204,13 @@ fn configs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 fn image(all: &[(&str, &str)], one: &[(&str, &str)]) -> MetadataImage {
-    let broker =
-        BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
+    let broker = BrokerImage {
+        id: BrokerId(1),
+        rack: None,
+        endpoints: Vec::new(),
+        peer_address: None,
+        directory_id: None,
+    };
     let set = |broker, pairs| MetadataCommand::SetBrokerConfigs { broker, configs: configs(pairs) };
     let commands =
         [MetadataCommand::RegisterBroker { broker }, set(None, all), set(Some(BrokerId(1)), one)];

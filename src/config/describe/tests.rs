@@ -14,8 +14,13 @@ fn configs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 fn dynamic(all: &[(&str, &str)], one: &[(&str, &str)]) -> MetadataImage {
-    let registered =
-        BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
+    let registered = BrokerImage {
+        id: BrokerId(1),
+        rack: None,
+        endpoints: Vec::new(),
+        peer_address: None,
+        directory_id: None,
+    };
     let set = |broker, pairs| MetadataCommand::SetBrokerConfigs { broker, configs: configs(pairs) };
     let commands = [
         MetadataCommand::RegisterBroker { broker: registered },

@@ -239,8 +239,13 @@ mod tests {
     use cluster::metadata::{BrokerImage, apply};
 
     fn found(resource_type: i8, name: &str) -> Result<Target, ErrorCode> {
-        let broker =
-            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
+        let broker = BrokerImage {
+            id: BrokerId(1),
+            rack: None,
+            endpoints: Vec::new(),
+            peer_address: None,
+            directory_id: None,
+        };
         let image = apply(&MetadataImage::default(), &MetadataCommand::RegisterBroker { broker }).0;
         let resource_name = name.to_owned();
         let alteration = Alteration { resource_type, resource_name, edit: Edit::Changes(vec![]) };

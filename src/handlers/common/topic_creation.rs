@@ -280,8 +280,13 @@ mod tests {
 
     #[test]
     fn internal_topics_need_no_more_brokers_than_there_are() {
-        let broker =
-            BrokerImage { id: BrokerId(1), rack: None, endpoints: Vec::new(), peer_address: None };
+        let broker = BrokerImage {
+            id: BrokerId(1),
+            rack: None,
+            endpoints: Vec::new(),
+            peer_address: None,
+            directory_id: None,
+        };
         let register = MetadataCommand::RegisterBroker { broker };
         let image = apply(&MetadataImage::default(), &register).0;
         let topic = auto_created("__consumer_offsets", &image, &config(&[]));

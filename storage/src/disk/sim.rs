@@ -169,6 +169,14 @@ impl SimDisk {
         self.crash();
     }
 
+    /// The machine dies, and comes back with another disk, which is empty.
+    pub fn replace(&self) {
+        let mut state = self.state.lock();
+        state.crash();
+        state.names.clear();
+        state.synced_names.clear();
+    }
+
     /// The process dies and the machine does not: nothing is lost but handles and locks.
     pub fn kill(&self) {
         let mut state = self.state.lock();

@@ -317,6 +317,8 @@ fn replica_settings(
         retention_ms: topic.retention_ms.filter(|_| topic.cleanup_delete),
         retention_bytes: topic.retention_bytes.filter(|_| topic.cleanup_delete),
         min_insync_replicas: topic.min_insync_replicas,
+        leader_throttled: topic.leader_throttled,
+        follower_throttled: topic.follower_throttled,
     }
 }
 

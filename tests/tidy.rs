@@ -30,6 +30,7 @@ const PURE: &[&str] = &[
     "cluster/src/replica/in_sync.rs",
     "compat-tests/src/bin/chaos/checker/context.rs",
     "compat-tests/src/bin/chaos/checker/mod.rs",
+    "cluster/src/replica/quota.rs",
     "compat-tests/src/bin/chaos/history.rs",
     "compat-tests/src/bin/chaos/rules.rs",
     "compat-tests/src/bin/chaos/schedule.rs",

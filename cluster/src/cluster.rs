@@ -34,7 +34,9 @@ use crate::raft::{RaftGroup, Timing, spawn};
 use crate::replica::lifecycle::{Environment, node_id};
 use crate::replica::registry::Registry;
 use crate::replica::{
-    Leadership, LogPlaces, LogQuestion, LogStartObserver, LookupError, Replica, lookup,
+use crate::replica::throttle::Throttle;
+    Leadership, LogPlaces, LogQuestion, LogStartObserver, LookupError, Replica, ThrottledReplicas,
+    lookup,
 };
 use crate::transport::{NoPeers, PeerError, PeerHandler, PeerMessage, PeerTransport};
 use crate::{ClusterError, ReadError};
@@ -51,6 +53,10 @@ pub struct ReplicaSettings {
     /// Replicas that must follow closely for an append.
     pub min_insync_replicas: usize,
 }
+    /// Whose sending is throttled while the follower is not in sync.
+    pub leader_throttled: ThrottledReplicas,
+    /// Whose receiving is, while they are not in sync.
+    pub follower_throttled: ThrottledReplicas,
 
 /// Resolves a topic's settings from its image and the brokers' configs.
 pub type ResolveSettings =
@@ -198,6 +204,7 @@ impl Cluster {
             is_alone: forwarding.is_alone,
             replica_lag_max: peers.replica_lag_max,
             idle_rounds: IDLE_ROUNDS,
+            throttle: Throttle::new(broker_id),
             log_start_observer: OnceLock::new(),
         });
         let registry = Arc::new(Registry::new(environment, options.settings));

@@ -45,6 +45,9 @@ pub(crate) const MEMBERS_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// A replica that lacks so few entries has caught up.
 pub(crate) const CLOSE_ENTRIES: u64 = 64;
 
+/// How often a throttled replica is looked at again, whether it is still to be slowed.
+pub(crate) const THROTTLE_LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// Partitions that a broker hands over at once when it is asked to.
 pub(crate) const HAND_OVERS_AT_ONCE: usize = 64;
 

@@ -11,6 +11,8 @@ mod harness;
 mod lost_disk;
 #[path = "three_nodes/reassignment.rs"]
 mod reassignment;
+#[path = "three_nodes/throttle.rs"]
+mod throttle;
 
 use std::time::Duration;
 

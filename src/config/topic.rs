@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use cluster::metadata::MetadataImage;
+use cluster::replica::ThrottledReplicas;
 use storage::log_store::Durability;
 
 use super::broker::BrokerConfig;
@@ -36,6 +37,10 @@ pub struct TopicConfig {
     pub timestamp_after_max_ms: i64,
     /// `min.insync.replicas`
     pub min_insync_replicas: usize,
+    /// `leader.replication.throttled.replicas`
+    pub leader_throttled: ThrottledReplicas,
+    /// `follower.replication.throttled.replicas`
+    pub follower_throttled: ThrottledReplicas,
     /// `segment.bytes`
     pub segment_bytes: usize,
     /// `highwater.durability`
@@ -57,6 +62,8 @@ impl Default for TopicConfig {
             timestamp_before_max_ms: i64::MAX,
             timestamp_after_max_ms: i64::MAX,
             min_insync_replicas: 1,
+            leader_throttled: ThrottledReplicas::Nothing,
+            follower_throttled: ThrottledReplicas::Nothing,
             segment_bytes: usize::MAX,
             durability: Durability::Fsync,
         }
@@ -100,8 +107,14 @@ impl TopicConfig {
             "compression.type" => {
                 self.compression_type = (value != "producer").then(|| value.to_owned());
             }
+            "follower.replication.throttled.replicas" => {
+                self.follower_throttled = ThrottledReplicas::parse(value);
+            }
             "highwater.durability" => {
                 self.durability = if value == "os" { Durability::Os } else { Durability::Fsync };
+            }
+            "leader.replication.throttled.replicas" => {
+                self.leader_throttled = ThrottledReplicas::parse(value);
             }
             "max.message.bytes" => assign(&mut self.max_message_bytes, count),
             "max.decompressed.message.bytes" => {

@@ -26,7 +26,6 @@ pub const SPEC: ApiSpec = ApiSpec {
     gaps: &[
         "A reassignment that was cancelled is listed for a moment longer: its new replicas leave \
          the partition's Raft group step by step.",
-        "Replication quotas are accepted and not enforced.",
     ],
     stage: Stage::Partial,
     ..ApiSpec::new(ApiKey::AlterPartitionReassignments, 0..=1)

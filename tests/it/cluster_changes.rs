@@ -14,6 +14,7 @@ use kafka_protocol::messages::{
 use protocol::ErrorCode;
 
 use crate::cluster::{IDS, TOPIC, Trio, assigned, eventually};
+use crate::configs::alter_resource;
 use crate::harness::error;
 
 fn reassign(connection: &mut Connection, partition: i32, target: Option<&[i32]>) -> ErrorCode {
@@ -78,6 +79,50 @@ fn partitions_move_with_their_records_though_a_broker_is_killed_on_the_way() {
     assert_eq!(unchanged, ErrorCode::NoReassignmentInProgress);
     let unknown = reassign(&mut trio.anyone(), 0, Some(&[7]));
     assert_eq!(unknown, ErrorCode::InvalidReplicaAssignment);
+}
+
+/// What `kafka-reassign-partitions --throttle` sets, and `--verify` takes back.
+fn throttle(trio: &Trio, rate: Option<&str>) {
+    let operation = i8::from(rate.is_none());
+    let replicas = |list| rate.map(|_| list);
+    let set = |id: i32, kind, name: &str, changes: &[(&str, i8, Option<&str>)]| {
+        let altered = alter_resource(&mut trio.brokers[&id].connect(), kind, name, changes);
+        assert_eq!(altered, ErrorCode::None);
+    };
+    let leaders = ("leader.replication.throttled.replicas", operation, replicas("0:1"));
+    let followers = ("follower.replication.throttled.replicas", operation, replicas("0:2"));
+    set(3, 2, TOPIC, &[leaders, followers]);
+    for id in IDS {
+        let leader = ("leader.replication.throttled.rate", operation, rate);
+        let follower = ("follower.replication.throttled.rate", operation, rate);
+        set(id, 4, &id.to_string(), &[leader, follower]);
+    }
+}
+
+#[test]
+fn a_reassignment_waits_for_its_throttle_and_producers_do_not() {
+    if is_kafka() {
+        return;
+    }
+    let trio = Trio::start();
+    let created = trio.anyone().call(CREATE_TOPICS_VERSION, &assigned(TOPIC, &[&[1]]));
+    assert_eq!(error(created.topics[0].error_code), ErrorCode::None);
+    // More than what goes out at once.
+    let value = "v".repeat(100_000);
+    for n in 0..25 {
+        assert_eq!(trio.append(0, &value), n);
+    }
+    throttle(&trio, Some("10"));
+    assert_eq!(reassign(&mut trio.anyone(), 0, Some(&[2])), ErrorCode::None);
+    for n in 25..50 {
+        assert_eq!(trio.append(0, &value), n);
+    }
+    let request = ListPartitionReassignmentsRequest::default().with_topics(None);
+    assert_eq!(trio.anyone().call(0, &request).topics.len(), 1, "it is under way for days");
+    throttle(&trio, None);
+    wait_until_done(&trio);
+    trio.see("new leader", 3, |rows| rows[0].leader_id.0 == 2 && rows[0].isr_nodes.len() == 1);
+    assert_eq!(trio.values_of(0), vec![value; 50]);
 }
 
 fn quorum(connection: &mut Connection) -> (Vec<i32>, Vec<i32>) {

@@ -71,7 +71,7 @@ fn alter(
     alter_resource(connection, TOPIC, topic, changes)
 }
 
-fn alter_resource(
+pub fn alter_resource(
     connection: &mut Connection,
     kind: i8,
     name: &str,

@@ -83,7 +83,10 @@ impl MemberChanges {
         let target = partition.target_replicas().into_iter();
         let wanted: Vec<u64> = target.map(|id| partition.node_id(id)).collect();
         let progress = group.progress();
-        let has_caught_up = |id| progress.as_ref().is_some_and(|progress| progress.is_close(id));
+        let is_close = |id| progress.as_ref().is_some_and(|progress| progress.is_close(id));
+        // A voter that is needed is not throttled any more, so one that is throttled comes first
+        // to where it is in sync.
+        let has_caught_up = |id| is_close(id) && !replica.is_slowed(id);
         let step = next_step(group.node_id(), &group.members(), &wanted, has_caught_up);
         let taken = self.take(replica, &group, step, partition.altered_at);
         tokio::time::timeout(MEMBERS_STEP_TIMEOUT, taken).await.unwrap_or(false)

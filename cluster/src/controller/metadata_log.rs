@@ -168,6 +168,7 @@ impl MetadataLog {
             transport: options.transport,
             durability: Arc::new(DurabilityCell::new(Durability::Fsync)),
             resume: false,
+            pacing: None,
             timing: options.timing,
             snapshots: SnapshotPolicy::Every(METADATA_SNAPSHOT_ENTRIES),
         })

@@ -1,5 +1,7 @@
 //! The messages between the replicas of a group, as bytes: fields as JSON, record batches raw.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use openraft::EntryPayload;
 use openraft::raft::{
@@ -39,6 +41,9 @@ struct AppendRecord {
     previous: Option<IdRecord>,
     committed: Option<IdRecord>,
     entries: Vec<EntryRecord>,
+    /// The node is caught up at a rate, of which it may have a say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_slowed: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -159,7 +164,10 @@ fn take(bytes: &mut Bytes, len: u32) -> Result<Bytes, PeerError> {
     Ok(bytes.split_to(len))
 }
 
-pub(super) fn encode_append(request: AppendRequest) -> Result<PeerMessage, PeerError> {
+pub(super) fn encode_append(
+    request: AppendRequest,
+    is_slowed: bool,
+) -> Result<PeerMessage, PeerError> {
     let mut body = Vec::new();
     let mut entries = Vec::with_capacity(request.entries.len());
     for entry in request.entries {
@@ -196,12 +204,15 @@ pub(super) fn encode_append(request: AppendRequest) -> Result<PeerMessage, PeerE
         previous: id_record(request.prev_log_id.as_ref()),
         committed: id_record(request.leader_commit.as_ref()),
         entries,
+        is_slowed,
     };
     message(APPEND_ENTRIES, &record, body)
 }
 
-pub(super) fn decode_append(request: &PeerMessage) -> Result<AppendRequest, PeerError> {
+/// The request, and whether the leader slows this node.
+pub(super) fn decode_append(request: &PeerMessage) -> Result<(AppendRequest, bool), PeerError> {
     let record: AppendRecord = head(request)?;
+    let is_slowed = record.is_slowed;
     let mut body = joined(request);
     let mut entries = Vec::with_capacity(record.entries.len());
     for entry in record.entries {
@@ -221,12 +232,13 @@ pub(super) fn decode_append(request: &PeerMessage) -> Result<AppendRequest, Peer
         };
         entries.push(RaftEntry { log_id: entry.id.to_log_id(), payload });
     }
-    Ok(AppendRequest {
+    let request = AppendRequest {
         vote: record.vote.to_raft(),
         prev_log_id: raft_id(record.previous),
         entries,
         leader_commit: raft_id(record.committed),
-    })
+    };
+    Ok((request, is_slowed))
 }
 
 fn decode_batches(sizes: &[u32], body: &mut Bytes) -> Result<Vec<RecordBatch>, PeerError> {
@@ -250,23 +262,35 @@ pub(super) fn sender(message: &PeerMessage) -> Option<u64> {
     Some(said.vote.node)
 }
 
-pub(super) fn encode_append_answer(answer: &AppendResponse) -> Result<PeerMessage, PeerError> {
+/// How long the leader is to pause stands in the body, for one that has never heard of it to read
+/// over it.
+pub(super) fn encode_append_answer(
+    answer: &AppendResponse,
+    pause: Duration,
+) -> Result<PeerMessage, PeerError> {
     let answer = match answer {
         AppendResponse::Success => AppendAnswer::Success,
         AppendResponse::PartialSuccess(id) => AppendAnswer::Partial(id_record(id.as_ref())),
         AppendResponse::Conflict => AppendAnswer::Conflict,
         AppendResponse::HigherVote(vote) => AppendAnswer::HigherVote(VoteRecord::from_raft(vote)),
     };
-    message(APPEND_ENTRIES, &answer, Vec::new())
+    let pause_ms = u32::try_from(pause.as_millis()).unwrap_or(u32::MAX);
+    let pause = (pause_ms > 0).then(|| Bytes::copy_from_slice(&pause_ms.to_be_bytes()));
+    message(APPEND_ENTRIES, &answer, pause.into_iter().collect())
 }
 
-pub(super) fn decode_append_answer(answer: &PeerMessage) -> Result<AppendResponse, PeerError> {
-    Ok(match head(answer)? {
+/// The answer, and how long the node asks to be left alone.
+pub(super) fn decode_append_answer(
+    answer: &PeerMessage,
+) -> Result<(AppendResponse, Duration), PeerError> {
+    let pause_ms = joined(answer).first_chunk::<4>().map_or(0, |ms| u32::from_be_bytes(*ms));
+    let answer = match head(answer)? {
         AppendAnswer::Success => AppendResponse::Success,
         AppendAnswer::Partial(id) => AppendResponse::PartialSuccess(raft_id(id)),
         AppendAnswer::Conflict => AppendResponse::Conflict,
         AppendAnswer::HigherVote(vote) => AppendResponse::HigherVote(vote.to_raft()),
-    })
+    };
+    Ok((answer, Duration::from_millis(u64::from(pause_ms))))
 }
 
 pub(super) fn encode_vote(

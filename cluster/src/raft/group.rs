@@ -19,6 +19,7 @@ use super::command::{Applied, GroupCommand, ProposeError};
 use super::log_storage::{DurabilityCell, LogStorage};
 use super::machine::Machine;
 use super::network::NetworkFactory;
+use super::pacing::Pacing;
 use super::standing::{LogStanding, Standing, brings_up_to_date};
 use super::state_machine::StateMachine;
 use super::type_config::{Callback, RaftVote, TypeConfig, log_id};
@@ -78,6 +79,8 @@ pub(crate) struct GroupOptions {
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) transport: Arc<dyn PeerTransport>,
     pub(crate) durability: Arc<DurabilityCell>,
+    /// Who may slow what is sent; nobody, of the metadata log.
+    pub(crate) pacing: Option<Arc<dyn Pacing>>,
     /// This process had the group open before, and its log is whole since.
     pub(crate) resume: bool,
     pub(crate) timing: Timing,
@@ -146,6 +149,7 @@ pub(crate) struct RaftGroup {
     pub(super) node_id: u64,
     pub(super) machine: Arc<dyn Machine>,
     pub(super) standing: Arc<Standing>,
+    pacing: Option<Arc<dyn Pacing>>,
 }
 
 impl RaftGroup {
@@ -168,13 +172,15 @@ impl RaftGroup {
             node_id: options.node_id,
             group: options.group,
             transport: options.transport,
+            pacing: options.pacing.clone(),
         };
         let raft =
             Raft::new(options.node_id, config, network, storage.clone(), state_machine).await;
         let stopped = |error: String| storage.failure().unwrap_or(StorageError::Io(error));
         let raft: Instance = raft.map_err(|e| stopped(e.to_string()))?;
-        let node_id = options.node_id;
-        let group = RaftGroup { raft, storage: storage.clone(), node_id, machine, standing };
+        let (node_id, pacing) = (options.node_id, options.pacing);
+        let storage = storage.clone();
+        let group = RaftGroup { raft, storage, node_id, machine, standing, pacing };
         if is_lost {
             tracing::info!(group = options.group.0, "no say in elections until it has caught up");
         } else if last.is_none() {
@@ -459,15 +465,18 @@ impl RaftGroup {
         let gone = |error: String| PeerError::Unreachable(error);
         match message.kind {
             codec::APPEND_ENTRIES => {
-                let request = codec::decode_append(&message)?;
+                let (request, is_slowed) = codec::decode_append(&message)?;
                 let brings_up_to_date =
                     self.standing() != LogStanding::Whole && brings_up_to_date(&request);
                 let answer = self.raft.append_entries(request).await;
+                let pause = self.pacing.as_ref().filter(|_| is_slowed).map(|pacing| {
+                    pacing.on_received(message.body.iter().map(|b| b.len() as u64).sum())
+                });
                 let answer = answer.map_err(|e| gone(e.to_string()))?;
                 if brings_up_to_date && matches!(answer, AppendResponse::Success) {
                     self.on_caught_up();
                 }
-                codec::encode_append_answer(&answer)
+                codec::encode_append_answer(&answer, pause.unwrap_or_default())
             }
             codec::VOTE => {
                 self.check_say(self.machine.may_vote_without_log())?;

@@ -11,6 +11,7 @@ mod machine;
 mod membership;
 mod network;
 mod snapshot;
+mod pacing;
 mod standing;
 mod state_machine;
 mod type_config;
@@ -28,4 +29,5 @@ pub(crate) use machine::Machine;
 pub(crate) use snapshot::{purge_dormant, votes_alone};
 pub(crate) use standing::{LogStanding, may_vote_without_log};
 #[cfg(feature = "sim")]
+pub(crate) use pacing::Pacing;
 pub(crate) use type_config::scope;

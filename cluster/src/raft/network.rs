@@ -2,32 +2,40 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures::Stream;
 use openraft::OptionalSend;
 use openraft::alias::SnapshotOf;
+use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{
     NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable,
 };
-use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
+use openraft::network::{
+    RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2, stream_append_sequential,
+};
 use openraft::raft::{
-    SnapshotResponse, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+    SnapshotResponse, StreamAppendResult, TransferLeaderRequest, TransferLeaderResponse,
+    VoteRequest, VoteResponse,
 };
 use storage::log_store::GroupId;
 
 use super::codec::{self, AppendRequest, AppendResponse};
 use super::group::{address, broker_id};
+use super::pacing::{Pacing, Turn};
 use super::type_config::{RaftVote, TypeConfig};
 use crate::transport::{PeerError, PeerMessage, PeerTransport};
 
 /// A snapshot is sent whole, so it may take longer than a heartbeat.
-const SNAPSHOT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes the clients of one group.
 pub(super) struct NetworkFactory {
     pub(super) node_id: u64,
     pub(super) group: GroupId,
     pub(super) transport: Arc<dyn PeerTransport>,
+    pub(super) pacing: Option<Arc<dyn Pacing>>,
 }
 
 /// Talks to one peer about one group.
@@ -36,6 +44,7 @@ pub(super) struct Network {
     target: u64,
     group: GroupId,
     transport: Arc<dyn PeerTransport>,
+    turn: Arc<Turn>,
 }
 
 impl RaftNetworkFactory<TypeConfig> for NetworkFactory {
@@ -47,6 +56,7 @@ impl RaftNetworkFactory<TypeConfig> for NetworkFactory {
             target,
             group: self.group,
             transport: self.transport.clone(),
+            turn: Turn::new(self.pacing.clone(), target),
         }
     }
 }
@@ -55,7 +65,7 @@ impl Network {
     async fn call(
         &self,
         message: PeerMessage,
-        timeout: std::time::Duration,
+        timeout: Duration,
     ) -> Result<PeerMessage, PeerError> {
         let target = broker_id(self.target)
             .ok_or_else(|| PeerError::Unreachable(format!("no broker of node {}", self.target)))?;
@@ -68,7 +78,7 @@ impl Network {
         &self,
         kind: u8,
         request: &VoteRequest<TypeConfig>,
-        timeout: std::time::Duration,
+        timeout: Duration,
     ) -> Result<VoteResponse<TypeConfig>, Error> {
         let answer = async {
             let request = codec::encode_vote(kind, request)?;
@@ -77,7 +87,7 @@ impl Network {
         answer.await.map_err(|error| self.error(RPCTypes::Vote, timeout, &error))
     }
 
-    fn error(&self, action: RPCTypes, timeout: std::time::Duration, error: &PeerError) -> Error {
+    fn error(&self, action: RPCTypes, timeout: Duration, error: &PeerError) -> Error {
         match error {
             PeerError::Unreachable(_) => Error::Unreachable(Unreachable::new(error)),
             PeerError::Broken(_) => Error::Network(NetworkError::new(error)),
@@ -99,11 +109,32 @@ impl RaftNetworkV2<TypeConfig> for Network {
         option: RPCOption,
     ) -> Result<AppendResponse, Error> {
         let timeout = option.soft_ttl();
+        let is_slowed = !request.entries.is_empty() && self.turn.wait().await;
         let answer = async {
-            let answer = self.call(codec::encode_append(request)?, timeout).await?;
-            codec::decode_append_answer(&answer)
+            let message = codec::encode_append(request, is_slowed)?;
+            if is_slowed {
+                self.turn.on_sent(message.body.iter().map(|piece| piece.len() as u64).sum());
+            }
+            let (answer, pause) = codec::decode_append_answer(&self.call(message, timeout).await?)?;
+            if is_slowed {
+                self.turn.on_pause_asked(pause);
+            }
+            Ok(answer)
         };
         answer.await.map_err(|error| self.error(RPCTypes::AppendEntries, timeout, &error))
+    }
+
+    /// One after the other, as openraft does it by itself, but for what has to wait.
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        option: RPCOption,
+    ) -> BoxFuture<'s, Result<BoxStream<'s, Result<StreamAppendResult<TypeConfig>, Error>>, Error>>
+    where
+        S: Stream<Item = AppendRequest> + OptionalSend + Unpin + 'static,
+    {
+        let input = Box::pin(self.turn.clone().hold_back(input));
+        stream_append_sequential(self, input, option)
     }
 
     async fn vote(

@@ -22,7 +22,7 @@ pub use super::ticket::AppendTicket;
 use super::ticket::Ticket;
 use crate::controller::view::LeaderRow;
 use crate::metadata::PartitionImage;
-use crate::raft::{Applied, RaftGroup};
+use crate::raft::{Applied, Pacing as _, RaftGroup};
 use crate::raft::{DurabilityCell, GroupCommand, ProposeError, votes_alone, wait, waiter};
 use crate::{AppendError, ReadError, ReplicaSettings};
 
@@ -389,6 +389,11 @@ impl Replica {
         *self.shared.settings.lock() = settings;
         self.shared.maintenance.lock().look_again();
     }
+    /// Whether a node of its group is being caught up at a rate.
+    pub(crate) fn is_slowed(&self, node_id: u64) -> bool {
+        self.shared.pause(node_id).is_some()
+    }
+
 
     /// The partition was deleted: everything that waits is refused, the instance is closed.
     pub(crate) async fn remove(&self) {

@@ -15,6 +15,7 @@ use storage::log_store::LogStore;
 
 use super::handle::{LogStartObserver, Shared, leader_epoch};
 use super::proposer::{Phase, ProposerState};
+use super::throttle::Throttle;
 use crate::controller::presence::Presence;
 use crate::limits::REOPEN_DELAY;
 use crate::metadata::{CommandResult, PartitionImage};
@@ -40,6 +41,7 @@ pub(crate) struct Environment {
     /// `replica.lag.time.max.ms`
     pub(crate) replica_lag_max: Duration,
     /// Rounds of maintenance without an append after which a partition goes dormant.
+    pub(crate) throttle: Throttle,
     pub(crate) idle_rounds: u32,
     /// Told of every log start that moves, once someone listens.
     pub(crate) log_start_observer: OnceLock<LogStartObserver>,
@@ -87,6 +89,7 @@ impl Shared {
             timing: self.environment.timing,
             snapshots: SnapshotPolicy::OnRequest,
         })
+            pacing: Some(self.clone()),
         .await
     }
 

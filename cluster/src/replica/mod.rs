@@ -8,7 +8,9 @@ pub(crate) mod lookup;
 mod maintenance;
 mod proposer;
 mod published;
+mod quota;
 pub(crate) mod registry;
+pub(crate) mod throttle;
 mod ticket;
 
 #[cfg(test)]
@@ -19,4 +21,5 @@ pub use handle::{
 };
 pub use lookup::{LogPlaces, LogQuestion, LookupError};
 pub use published::OffsetsWatch;
+pub use quota::ThrottledReplicas;
 pub use ticket::AppendTicket;

@@ -74,6 +74,7 @@ impl Registry {
     /// cut short.
     pub(crate) fn open_all(&self, image: &MetadataImage) {
         for topic in image.topics.values() {
+        self.environment.throttle.set_rates(image);
             self.ensure_topic(image, topic);
         }
         let known = image.log_ids(self.environment.broker_id);
@@ -99,6 +100,7 @@ impl Registry {
         }
         if !Arc::ptr_eq(&before.broker_configs, &image.broker_configs) {
             for topic in image.topics.values() {
+            self.environment.throttle.set_rates(image);
                 self.ensure_topic(image, topic);
             }
         }
@@ -107,6 +109,7 @@ impl Registry {
     /// Makes what an image has that replaces the one before at once.
     pub(crate) fn on_snapshot(&self, image: &MetadataImage) {
         for topic in image.topics.values() {
+        self.environment.throttle.set_rates(image);
             self.ensure_topic(image, topic);
         }
     }

@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::{LogStartCause, LogStartMoved, Replica, ReplicaOffsets};
 use crate::metadata::command::CommandOutcome;
 use crate::metadata::{BrokerImage, MetadataCommand};
+use crate::replica::ThrottledReplicas;
 use crate::{AppendError, Cluster, ClusterError, ClusterOptions, ReadError, ReplicaSettings};
 
 const BROKER: BrokerId = BrokerId(1);
@@ -39,6 +40,8 @@ fn settings() -> ReplicaSettings {
         retention_ms: None,
         retention_bytes: None,
         min_insync_replicas: 1,
+        leader_throttled: ThrottledReplicas::Nothing,
+        follower_throttled: ThrottledReplicas::Nothing,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cluster::metadata::BrokerImage;
+use cluster::replica::ThrottledReplicas;
 use cluster::{Cluster, ClusterOptions, PeerOptions, ReplicaSettings};
 use protocol::types::{BrokerId, Timestamp};
 use storage::log_store::{Durability, LogStore, LogStoreOptions, WriterMode};
@@ -50,6 +51,8 @@ async fn run_seeded(id: u64, seed: u64, world: Arc<World>) -> turmoil::Result {
             retention_ms: None,
             retention_bytes: None,
             min_insync_replicas: 1,
+            leader_throttled: ThrottledReplicas::Nothing,
+            follower_throttled: ThrottledReplicas::Nothing,
         }),
         retention_check_interval: Duration::from_secs(300),
         producer_id_expiration: Duration::from_secs(86_400),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use cluster::metadata::{BrokerImage, MetadataCommand};
-use cluster::replica::Replica;
+use cluster::replica::{Replica, ThrottledReplicas};
 use cluster::transport::{Identity, TcpPeers, serve_peers};
 use cluster::{AppendError, Cluster, ClusterError, ClusterOptions, PeerOptions, ReplicaSettings};
 use protocol::record_batch::{BatchBuilder, RecordBatch};
@@ -34,6 +34,7 @@ pub struct Place {
     election_timeout: Duration,
     pub min_insync_replicas: usize,
     pub rebalance_interval: Option<Duration>,
+    pub throttled: ThrottledReplicas,
 }
 
 impl Place {
@@ -45,7 +46,14 @@ impl Place {
             (BrokerId(*id), listener.local_addr().expect("bound").to_string())
         });
         let (dir, addresses) = (TempDir::new().expect("a directory"), addresses.collect());
-        Place { dir, addresses, election_timeout, min_insync_replicas: 1, rebalance_interval: None }
+        Place {
+            dir,
+            addresses,
+            election_timeout,
+            min_insync_replicas: 1,
+            rebalance_interval: None,
+            throttled: ThrottledReplicas::Nothing,
+        }
     }
 
     pub fn dir_of(&self, id: i32) -> PathBuf {
@@ -80,8 +88,10 @@ impl Node {
             rebalance_interval: place.rebalance_interval,
         };
         let mut options = options(id, store.clone());
-        let min_insync_replicas = place.min_insync_replicas;
-        options.settings = Arc::new(move |_, _| settings(min_insync_replicas));
+        let mut settings = settings(place.min_insync_replicas);
+        settings.leader_throttled.clone_from(&place.throttled);
+        settings.follower_throttled.clone_from(&place.throttled);
+        options.settings = Arc::new(move |_, _| settings.clone());
         let cluster = Cluster::start_with_peers(options, peers).await;
         let cluster = cluster.expect("started");
         let listener = TcpListener::bind(&place.addresses[&BrokerId(id)]).await.expect("bound");
@@ -126,6 +136,8 @@ pub fn settings(min_insync_replicas: usize) -> ReplicaSettings {
         retention_ms: None,
         retention_bytes: None,
         min_insync_replicas,
+        leader_throttled: ThrottledReplicas::Nothing,
+        follower_throttled: ThrottledReplicas::Nothing,
     }
 }
 
@@ -206,7 +218,7 @@ pub async fn wait_for_high_watermark(node: &Node, offset: Offset) {
 pub fn bytes_of(node: &Node) -> Bytes {
     let replica = node.replica().expect("there");
     let upper_bound = replica.offsets().high_watermark;
-    let limit = ReadLimit { upper_bound, max_bytes: 1 << 20, min_one_batch: true };
+    let limit = ReadLimit { upper_bound, max_bytes: 1 << 24, min_one_batch: true };
     let records = replica.read(Offset::ZERO, limit).expect("read");
     records.read_to_bytes().expect("the files have it")
 }

@@ -12,7 +12,7 @@ use crate::harness::{
     wait_for_high_watermark,
 };
 
-async fn reassign(node: &Node, target: Option<&[i32]>) -> Result<(), ClusterError> {
+pub async fn reassign(node: &Node, target: Option<&[i32]>) -> Result<(), ClusterError> {
     let target = target.map(|ids| ids.iter().copied().map(BrokerId).collect());
     let partition = PartitionId(0);
     let command = MetadataCommand::AlterPartitionReassignment { topic: TOPIC, partition, target };
@@ -20,13 +20,13 @@ async fn reassign(node: &Node, target: Option<&[i32]>) -> Result<(), ClusterErro
 }
 
 /// `None` as long as the node has not heard of the topic.
-fn partition(node: &Node) -> Option<PartitionImage> {
+pub fn partition(node: &Node) -> Option<PartitionImage> {
     let image = node.cluster.metadata();
     image.topic_by_id(TOPIC)?.partition(PartitionId(0)).cloned()
 }
 
 /// Waits until every node sees that the partition is where it shall be, and nowhere else.
-async fn wait_until_on(nodes: &[Node], target: &[i32]) {
+pub async fn wait_until_on(nodes: &[Node], target: &[i32]) {
     for node in nodes {
         let id = node.cluster.broker_id();
         eventually("end of the reassignment", || {
@@ -40,7 +40,7 @@ async fn wait_until_on(nodes: &[Node], target: &[i32]) {
     }
 }
 
-async fn check_same(nodes: &[Node], target: &[i32], end: Offset) -> Bytes {
+pub async fn check_same(nodes: &[Node], target: &[i32], end: Offset) -> Bytes {
     let here = nodes.iter().filter(|node| target.contains(&node.cluster.broker_id().0));
     let mut all = Vec::new();
     for node in here {

@@ -82,16 +82,14 @@ pub(super) const ROWS: &[Definition] = &[
     long("follower.replication.throttled.rate", Some("9223372036854775807"))
         .at_least(0)
         .cluster_wide()
-        .no_effect(RAFT_REPLICATES)
-        .doc("Bytes per second that throttled replicas may fetch."),
+        .doc("Bytes per second that throttled replicas are caught up with, when set dynamically."),
     long("leader.imbalance.check.interval.seconds", Some("300"))
         .at_least(1)
         .doc("How often leadership is compared with preferred replicas."),
     long("leader.replication.throttled.rate", Some("9223372036854775807"))
         .at_least(0)
         .cluster_wide()
-        .no_effect(RAFT_REPLICATES)
-        .doc("Bytes per second that leaders of throttled replicas may send."),
+        .doc("Bytes per second that throttled leaders catch up with, when set dynamically."),
     string("metadata.log.dir", None)
         .no_effect(METADATA_LOG)
         .doc("Directory of the metadata log; it is in log.dirs here."),

@@ -55,10 +55,10 @@ pub(super) const ROWS: &[Definition] = &[
         .synonyms(&["log.flush.interval.ms", "log.flush.scheduler.interval.ms"])
         .no_effect(DURABILITY)
         .doc("Time after which Kafka forces a sync; here highwater.durability decides."),
-    list("follower.replication.throttled.replicas", Some(""))
-        .replicas()
-        .no_effect(RAFT_REPLICATES)
-        .doc("Replicas whose fetching is throttled, as partition:broker pairs, or all of them."),
+    list("follower.replication.throttled.replicas", Some("")).replicas().doc(
+        "Replicas that are caught up no faster than their broker's \
+             follower.replication.throttled.rate, as partition:broker pairs, or * for all of them.",
+    ),
     string("highwater.durability", Some("fsync"))
         .one_of(&["fsync", "os"])
         .synonyms(&["highwater.durability"])
@@ -68,10 +68,10 @@ pub(super) const ROWS: &[Definition] = &[
         .synonyms(&["log.index.interval.bytes"])
         .no_effect(NO_SEGMENTS)
         .doc("Bytes between two entries of Kafka's offset index; every batch is indexed here."),
-    list("leader.replication.throttled.replicas", Some(""))
-        .replicas()
-        .no_effect(RAFT_REPLICATES)
-        .doc("Replicas whose sending is throttled, as partition:broker pairs, or all of them."),
+    list("leader.replication.throttled.replicas", Some("")).replicas().doc(
+        "Leaders that catch others up no faster than their broker's \
+             leader.replication.throttled.rate, as partition:broker pairs, or * for all of them.",
+    ),
     long("local.retention.bytes", Some("-2"))
         .at_least(-2)
         .synonyms(&["log.local.retention.bytes"])

@@ -132,6 +132,9 @@ metrics_table! {
         "Times that a coordinator could not write, and loaded its state anew.";
     COORDINATOR_COMPACTIONS = "highwater_coordinator_compactions_total" Counter []
         "Times that a coordinator's log was replaced by the state that it holds.";
+    UNCLEAN_LEADER_ELECTIONS = "highwater_unclean_leader_elections_total" Counter []
+        "Partitions that go on with one replica since this broker was asked for that, the majority \
+         being gone: what only the others had is lost.";
     GROUP_LAG_RECORDS = "highwater_group_lag_records" Gauge ["group", "topic", "partition"]
         "Records that the group has not read, up to the high watermark. Like the other metrics of \
          lag it has no topic and partition where it is of a group as a whole, which is so for \
@@ -330,6 +333,11 @@ impl Drop for CoordinatorServing {
 /// Counts a failed write of a coordinator.
 pub fn coordinator_append_failed() {
     metrics::counter!(COORDINATOR_APPEND_FAILURES).increment(1);
+}
+
+/// Counts unclean elections that were held.
+pub fn unclean_leader_elections_held(count: u64) {
+    metrics::counter!(UNCLEAN_LEADER_ELECTIONS).increment(count);
 }
 
 /// Counts a compaction of a coordinator's log.

@@ -25,6 +25,7 @@ use crate::controller::placement;
 use crate::controller::presence::{self, Presence, PresenceTiming};
 use crate::controller::producer_ids::ProducerIdBlock;
 use crate::controller::quorum::{self, Quorum};
+use crate::controller::unclean::{self, UncleanElections};
 use crate::limits::{
     GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, HAND_OVER_TIMEOUT, IDLE_ROUNDS, PRODUCER_ID_BLOCK,
 };
@@ -33,8 +34,8 @@ use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, PartitionImag
 use crate::raft::{RaftGroup, Timing, spawn};
 use crate::replica::lifecycle::{Environment, node_id};
 use crate::replica::registry::Registry;
-use crate::replica::{
 use crate::replica::throttle::Throttle;
+use crate::replica::{
     Leadership, LogPlaces, LogQuestion, LogStartObserver, LookupError, Replica, ThrottledReplicas,
     lookup,
 };
@@ -52,11 +53,11 @@ pub struct ReplicaSettings {
     pub retention_bytes: Option<i64>,
     /// Replicas that must follow closely for an append.
     pub min_insync_replicas: usize,
-}
     /// Whose sending is throttled while the follower is not in sync.
     pub leader_throttled: ThrottledReplicas,
     /// Whose receiving is, while they are not in sync.
     pub follower_throttled: ThrottledReplicas,
+}
 
 /// Resolves a topic's settings from its image and the brokers' configs.
 pub type ResolveSettings =
@@ -203,8 +204,8 @@ impl Cluster {
             presence: presence.clone(),
             is_alone: forwarding.is_alone,
             replica_lag_max: peers.replica_lag_max,
-            idle_rounds: IDLE_ROUNDS,
             throttle: Throttle::new(broker_id),
+            idle_rounds: IDLE_ROUNDS,
             log_start_observer: OnceLock::new(),
         });
         let registry = Arc::new(Registry::new(environment, options.settings));
@@ -413,6 +414,21 @@ impl Cluster {
         self.elections().elect_preferred(&self.metadata(), partitions, timeout).await
     }
 
+    /// Has one replica lead with what it has, where the majority is gone and it is allowed: what
+    /// only the others have is lost, also when they come back.
+    pub async fn elect_unclean(
+        &self,
+        topic: TopicId,
+        partition: PartitionId,
+        is_allowed: bool,
+        timeout: Duration,
+    ) -> ElectionOutcome {
+        let (log, forwarding) = (&self.metadata, &self.forwarding);
+        let (presence, registry) = (&self.presence, &self.registry);
+        let elections = UncleanElections { log, forwarding, presence, registry };
+        elections.elect(topic, partition, is_allowed, timeout).await
+    }
+
     /// The metadata log's leader, voters and observers, as the leader sees them.
     pub async fn describe_quorum(&self) -> Result<Quorum, ClusterError> {
         quorum::describe(&self.forwarding, &self.metadata, &self.now).await
@@ -469,6 +485,9 @@ impl Cluster {
         if message.kind == directory::ASK {
             return directory::answer(&self.metadata, &message);
         }
+        if message.kind == unclean::LOG_END {
+            return unclean::answer(&self.registry, &message);
+        }
         if message.kind == elections::HAND_OVER {
             return self.elections().answer(&message).await;
         }
@@ -496,7 +515,7 @@ impl Cluster {
                     return Some(open);
                 }
                 let is_known = group.0 < self.metadata().next_group_id;
-                if is_known && self.registry.by_log(group).is_none() {
+                if is_known && self.registry.by_number(group).is_none() {
                     return None;
                 }
                 tokio::time::sleep(GROUP_OPENS_STEP).await;
@@ -517,7 +536,7 @@ impl Cluster {
         if group == METADATA_GROUP {
             return Some(self.metadata.group().clone());
         }
-        self.registry.by_log(group)?.group()
+        self.registry.by_number(group)?.group()
     }
 
     /// Hands over what this broker leads, and closes every group; the store stays open.

@@ -13,6 +13,8 @@ mod lost_disk;
 mod reassignment;
 #[path = "three_nodes/throttle.rs"]
 mod throttle;
+#[path = "three_nodes/unclean.rs"]
+mod unclean;
 
 use std::time::Duration;
 

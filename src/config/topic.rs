@@ -10,7 +10,7 @@ use storage::log_store::Durability;
 
 use super::broker::BrokerConfig;
 use super::definitions::{self, Definition};
-use super::value::{as_i64, check, elements};
+use super::value::{as_bool, as_i64, check, elements};
 
 /// A topic's configuration, resolved and typed.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,8 @@ pub struct TopicConfig {
     pub leader_throttled: ThrottledReplicas,
     /// `follower.replication.throttled.replicas`
     pub follower_throttled: ThrottledReplicas,
+    /// `unclean.leader.election.enable`
+    pub unclean_leader_election: bool,
     /// `segment.bytes`
     pub segment_bytes: usize,
     /// `highwater.durability`
@@ -64,6 +66,7 @@ impl Default for TopicConfig {
             min_insync_replicas: 1,
             leader_throttled: ThrottledReplicas::Nothing,
             follower_throttled: ThrottledReplicas::Nothing,
+            unclean_leader_election: false,
             segment_bytes: usize::MAX,
             durability: Durability::Fsync,
         }
@@ -127,6 +130,9 @@ impl TopicConfig {
             "retention.bytes" => self.retention_bytes = number.filter(|limit| *limit >= 0),
             "retention.ms" => self.retention_ms = number.filter(|limit| *limit >= 0),
             "segment.bytes" => assign(&mut self.segment_bytes, count),
+            "unclean.leader.election.enable" => {
+                assign(&mut self.unclean_leader_election, as_bool(value));
+            }
             // The table says of every other key why it has no effect.
             _ => {}
         }
@@ -180,8 +186,7 @@ pub fn check_own(own: &BTreeMap<String, String>) -> Result<(), String> {
             "min.compaction.lag.ms={least} is more than max.compaction.lag.ms={most}"
         ));
     }
-    if own.get("remote.storage.enable").and_then(|value| super::value::as_bool(value)) == Some(true)
-    {
+    if own.get("remote.storage.enable").and_then(|value| as_bool(value)) == Some(true) {
         return Err(
             "remote.storage.enable=true: allowed is false, there is no tiered storage".into()
         );

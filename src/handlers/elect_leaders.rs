@@ -1,4 +1,5 @@
-//! ElectLeaders: has preferred replicas lead their partitions (KIP-183, KIP-460).
+//! ElectLeaders: has preferred replicas lead their partitions (KIP-183), or one that is left where
+//! the majority is gone (KIP-460).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +15,23 @@ use protocol::types::{PartitionId, TopicId};
 
 use super::Reply;
 use super::common::wire::{Refusal, reply, text, topic_name};
+use crate::config::TopicConfig;
 use crate::context::{RequestContext, Services};
+use crate::telemetry;
 
 /// Versions:
 /// - 0: preferred replicas
 /// - 1: an error of the whole answer; the type of the election (KIP-460)
 /// - 2: flexible
 pub const SPEC: ApiSpec = ApiSpec {
-    gaps: &["An unclean election is refused with ELIGIBLE_LEADERS_NOT_AVAILABLE, whatever \
-         unclean.leader.election.enable says: Raft elects nobody who may lack what was \
-         acknowledged."],
+    gaps: &[
+        "An unclean election is held only on demand, and only for a topic that has \
+         unclean.leader.election.enable, which Kafka does not ask for on demand; without it the \
+         answer is ELIGIBLE_LEADERS_NOT_AVAILABLE.",
+        "An unclean election is held wherever the majority of the replicas is gone, also while the \
+         one that is left leads, for nothing can be committed then. The others are listed as being \
+         added until they are back.",
+    ],
     stage: Stage::Partial,
     ..ApiSpec::new(ApiKey::ElectLeaders, 0..=2)
 };
@@ -32,6 +40,8 @@ const PREFERRED: i8 = 0;
 const UNCLEAN: i8 = 1;
 /// Requests have a time, but what stands there need not be one.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Each asks the replicas that are left, and writes to the metadata log.
+const UNCLEAN_AT_ONCE: usize = 16;
 
 type Asked = (String, i32, Option<TopicId>);
 
@@ -51,13 +61,11 @@ pub async fn handle(
         None => all(&image),
     };
     let known = asked.iter().filter_map(|(_, index, id)| Some(((*id)?, PartitionId(*index))));
+    let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    let timeout = timeout.min(LONGEST_WAIT);
     let outcomes = match request.election_type {
-        PREFERRED => {
-            let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
-            let timeout = timeout.min(LONGEST_WAIT);
-            services.cluster.elect_preferred(known.collect(), timeout).await
-        }
-        _ => known.map(|(id, index)| unclean(services, &image, id, index)).collect(),
+        PREFERRED => services.cluster.elect_preferred(known.collect(), timeout).await,
+        _ => unclean(services, &image, known.collect(), timeout).await,
     };
     let mut outcomes = outcomes.into_iter();
     let mut results: Vec<ReplicaElectionResult> = Vec::new();
@@ -94,19 +102,26 @@ fn all(image: &MetadataImage) -> Vec<Asked> {
     partitions.collect()
 }
 
-fn unclean(
+async fn unclean(
     services: &Services,
     image: &MetadataImage,
-    topic: TopicId,
-    partition: PartitionId,
-) -> ElectionOutcome {
-    match image.topic_by_id(topic).and_then(|topic| topic.partition(partition)) {
-        None => ElectionOutcome::Unknown,
-        Some(partition) => match services.cluster.leadership(topic, partition).leader {
-            Some(_) => ElectionOutcome::NotNeeded,
-            None => ElectionOutcome::NotAvailable,
-        },
+    partitions: Vec<(TopicId, PartitionId)>,
+    timeout: Duration,
+) -> Vec<ElectionOutcome> {
+    let mut outcomes = Vec::with_capacity(partitions.len());
+    for some in partitions.chunks(UNCLEAN_AT_ONCE) {
+        let elections = some.iter().map(|(topic, partition)| {
+            let is_allowed = image.topic_by_id(*topic).is_some_and(|topic| {
+                TopicConfig::resolve(&topic.configs, image, &services.config)
+                    .unclean_leader_election
+            });
+            services.cluster.elect_unclean(*topic, *partition, is_allowed, timeout)
+        });
+        outcomes.extend(futures::future::join_all(elections).await);
     }
+    let held = outcomes.iter().filter(|outcome| **outcome == ElectionOutcome::Elected).count();
+    telemetry::unclean_leader_elections_held(held as u64);
+    outcomes
 }
 
 /// `None` where the election was held.
@@ -118,14 +133,18 @@ fn refusal(outcome: ElectionOutcome, kind: i8, topic: &str, index: i32) -> Optio
         }
         ElectionOutcome::NotAvailable if kind == UNCLEAN => (
             ErrorCode::EligibleLeadersNotAvailable,
-            "No replica may lead that could lack what was acknowledged.",
+            "No replica is there that has anything, or a majority is, which elects a leader.",
+        ),
+        ElectionOutcome::NotAllowed => (
+            ErrorCode::EligibleLeadersNotAvailable,
+            "The majority of the replicas is gone, and unclean.leader.election.enable is false.",
         ),
         ElectionOutcome::NotAvailable => (
             ErrorCode::PreferredLeaderNotAvailable,
             "The preferred replica is not there or does not follow closely.",
         ),
         ElectionOutcome::TimedOut => {
-            (ErrorCode::RequestTimedOut, "The preferred replica did not lead in time.")
+            (ErrorCode::RequestTimedOut, "The elected replica did not lead in time.")
         }
         ElectionOutcome::Unknown => {
             let message = format!("There is no partition {topic}-{index}.");

@@ -32,7 +32,7 @@ fn reassign(connection: &mut Connection, partition: i32, target: Option<&[i32]>)
     error(answer.responses[0].partitions[0].error_code)
 }
 
-fn wait_until_done(trio: &Trio) {
+pub fn wait_until_done(trio: &Trio) {
     let request = ListPartitionReassignmentsRequest::default().with_topics(None);
     eventually("end of the reassignments", || {
         let listed = trio.anyone().call(0, &request);

@@ -10,6 +10,7 @@ mod api_versions;
 mod cluster;
 mod cluster_changes;
 mod cluster_forming;
+mod cluster_losses;
 mod configs;
 mod consumer_client;
 mod coordinators;

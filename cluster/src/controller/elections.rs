@@ -34,6 +34,8 @@ pub enum ElectionOutcome {
     NotNeeded,
     /// It is not there, does not follow closely, or nobody leads who could hand over to it.
     NotAvailable,
+    /// It would be unclean, which is not allowed here.
+    NotAllowed,
     /// It was not seen to lead in time.
     TimedOut,
     /// There is no such partition.

@@ -87,7 +87,8 @@ impl MemberChanges {
         // A voter that is needed is not throttled any more, so one that is throttled comes first
         // to where it is in sync.
         let has_caught_up = |id| is_close(id) && !replica.is_slowed(id);
-        let step = next_step(group.node_id(), &group.members(), &wanted, has_caught_up);
+        let (members, may_grow) = (group.members(), partition.is_recovering());
+        let step = next_step(group.node_id(), &members, &wanted, may_grow, has_caught_up);
         let taken = self.take(replica, &group, step, partition.altered_at);
         tokio::time::timeout(MEMBERS_STEP_TIMEOUT, taken).await.unwrap_or(false)
     }

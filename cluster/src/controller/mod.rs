@@ -12,4 +12,6 @@ pub(crate) mod presence;
 pub(crate) mod producer_ids;
 pub mod quorum;
 pub(crate) mod reassignment;
+pub(crate) mod survivors;
+pub(crate) mod unclean;
 pub(crate) mod view;

@@ -36,11 +36,13 @@ pub(crate) enum Step {
     Done,
 }
 
-/// The next step of leader `own` towards a group of `target`, in the order of preference.
+/// The next step of leader `own` towards a group of `target`, in the order of preference. A group
+/// that `may_grow` takes in who has caught up without waiting for the others, which may be gone.
 pub(crate) fn next_step(
     own: u64,
     members: &Members,
     target: &[u64],
+    may_grow: bool,
     has_caught_up: impl Fn(u64) -> bool,
 ) -> Step {
     if !members.is_committed {
@@ -56,8 +58,12 @@ pub(crate) fn next_step(
     if !unknown.is_empty() {
         return Step::AddLearners(unknown);
     }
-    if !wanted.iter().all(|id| *id == own || has_caught_up(*id)) {
-        return Step::Wait;
+    let (ready, late): (BTreeSet<u64>, BTreeSet<u64>) =
+        wanted.iter().partition(|id| **id == own || has_caught_up(**id));
+    if !late.is_empty() {
+        let grown: BTreeSet<u64> = known.union(&ready).copied().collect();
+        let grows = may_grow && grown.is_subset(&wanted) && grown != known;
+        return if grows { Step::ChangeVoters(grown) } else { Step::Wait };
     }
     // A leader that lets itself go would leave the group without one for a while.
     let mut voters = wanted.clone();
@@ -89,7 +95,7 @@ mod tests {
     fn take(mut members: Members, mut leader: u64, target: &[u64]) -> Vec<Step> {
         let mut steps = Vec::new();
         loop {
-            let step = next_step(leader, &members, target, |_| true);
+            let step = next_step(leader, &members, target, false, |_| true);
             match &step {
                 Step::AddLearners(ids) => members.learners.extend(ids),
                 Step::ChangeVoters(ids) => {
@@ -132,16 +138,32 @@ mod tests {
     #[test]
     fn nothing_changes_before_the_new_ones_have_caught_up() {
         let members = members(&[&[1, 2]], &[3]);
-        assert_eq!(next_step(1, &members, &[1, 3], |id| id != 3), Step::Wait);
-        assert_eq!(next_step(1, &members, &[1, 3], |_| true), Step::ChangeVoters(set(&[1, 3])));
+        assert_eq!(next_step(1, &members, &[1, 3], false, |id| id != 3), Step::Wait);
+        assert_eq!(
+            next_step(1, &members, &[1, 3], false, |_| true),
+            Step::ChangeVoters(set(&[1, 3]))
+        );
+    }
+
+    #[test]
+    fn a_group_that_has_lost_its_majority_takes_in_who_is_back() {
+        let members = members(&[&[1]], &[2, 3]);
+        let step = |may_grow| next_step(1, &members, &[1, 2, 3], may_grow, |id| id == 2);
+        assert_eq!(step(false), Step::Wait);
+        assert_eq!(step(true), Step::ChangeVoters(set(&[1, 2])));
+        let members = super::tests::members(&[&[1, 2]], &[3]);
+        assert_eq!(next_step(1, &members, &[1, 2, 3], true, |id| id == 2), Step::Wait);
     }
 
     #[test]
     fn another_leader_goes_on_from_the_middle() {
         let joint = members(&[&[1, 2], &[2, 3]], &[]);
-        assert_eq!(next_step(2, &joint, &[2, 3], |_| true), Step::ChangeVoters(set(&[2, 3])));
+        assert_eq!(
+            next_step(2, &joint, &[2, 3], false, |_| true),
+            Step::ChangeVoters(set(&[2, 3]))
+        );
         let under_way = Members { is_committed: false, ..joint };
-        assert_eq!(next_step(2, &under_way, &[2, 3], |_| true), Step::Wait);
+        assert_eq!(next_step(2, &under_way, &[2, 3], false, |_| true), Step::Wait);
     }
 
     #[test]

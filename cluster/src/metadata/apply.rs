@@ -4,7 +4,7 @@
 
 use super::command::{CommandResult, MetadataCommand};
 use super::image::MetadataImage;
-use super::{brokers, configs, producer_ids, reassignments, topics};
+use super::{brokers, configs, producer_ids, reassignments, topics, unclean};
 
 /// What changed, for those who open and close replicas.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,6 +57,16 @@ fn apply_to(
         }
         MetadataCommand::CompletePartitionReassignment { topic, partition, altered_at } => {
             reassignments::complete(image, delta, *topic, *partition, *altered_at)
+        }
+        MetadataCommand::ElectUncleanLeader { topic, partition, survivor, epoch, altered_at } => {
+            let election = unclean::Election {
+                topic: *topic,
+                partition: *partition,
+                survivor: *survivor,
+                epoch: *epoch,
+                altered_at: *altered_at,
+            };
+            unclean::elect(image, delta, &election)
         }
         MetadataCommand::SetTopicConfigs { topic, configs } => {
             configs::set_topic(image, delta, *topic, configs)

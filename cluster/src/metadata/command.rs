@@ -69,6 +69,20 @@ pub enum MetadataCommand {
         /// Which reassignment: as [`PartitionImage::altered_at`](super::PartitionImage) says.
         altered_at: u64,
     },
+    /// Has one replica of a partition go on alone, with what it has; the others begin anew.
+    ElectUncleanLeader {
+        /// The topic.
+        topic: TopicId,
+        /// Its partition.
+        partition: PartitionId,
+        /// Which replica.
+        survivor: BrokerId,
+        /// No leader is known to have had a later epoch.
+        epoch: u64,
+        /// The replicas that were judged: as
+        /// [`PartitionImage::altered_at`](super::PartitionImage) says.
+        altered_at: u64,
+    },
     /// Replaces a topic's own configs (the caller merged them).
     SetTopicConfigs {
         /// Which.

@@ -144,6 +144,22 @@ pub struct PartitionImage {
     /// what was in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_directories: Vec<BrokerId>,
+    /// Who goes on alone since the last unclean election, as long as it keeps the partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survivor: Option<Survivor>,
+}
+
+/// A replica that was made the only member of the partition's Raft group, because the majority of
+/// the others is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survivor {
+    /// Which.
+    pub broker: BrokerId,
+    /// The number that the others know it by since then, which is not its log's: whoever was in the
+    /// group before calls one that nobody answers.
+    pub number: u64,
+    /// Its leader epoch is above this one.
+    pub epoch: u64,
 }
 
 impl PartitionImage {
@@ -159,7 +175,21 @@ impl PartitionImage {
     #[must_use]
     pub fn node_id(&self, broker: BrokerId) -> u64 {
         let low = u64::try_from(broker.0).unwrap_or_default();
-        self.log_ids.get(&broker).map_or(low, |log_id| (log_id << NODE_ID_BROKER_BITS) | low)
+        let own = self.survivor_on(broker).map(|survivor| survivor.number);
+        let number = own.or_else(|| self.log_ids.get(&broker).copied());
+        number.map_or(low, |number| (number << NODE_ID_BROKER_BITS) | low)
+    }
+
+    /// By which number the other replicas call a broker's.
+    #[must_use]
+    pub fn call_number(&self, broker: BrokerId) -> u64 {
+        self.survivor_on(broker).map_or_else(|| self.log_id(broker), |survivor| survivor.number)
+    }
+
+    /// The survivor of an unclean election, where it is that broker's replica.
+    #[must_use]
+    pub fn survivor_on(&self, broker: BrokerId) -> Option<Survivor> {
+        self.survivor.filter(|survivor| survivor.broker == broker)
     }
 
     /// Who forms the Raft group.
@@ -178,6 +208,13 @@ impl PartitionImage {
     #[must_use]
     pub fn target_replicas(&self) -> Vec<BrokerId> {
         self.replicas.iter().copied().filter(|id| !self.removing.contains(id)).collect()
+    }
+
+    /// Whether it is where an unclean election has left it: the survivor has something, and the
+    /// others are added as they come back.
+    #[must_use]
+    pub fn is_recovering(&self) -> bool {
+        self.survivor.is_some_and(|survivor| self.settled_replicas() == [survivor.broker])
     }
 
     /// Whether it is being reassigned.

@@ -11,7 +11,8 @@ mod reassignments;
 mod tests;
 pub mod topic_name;
 mod topics;
+mod unclean;
 
 pub use apply::{MetadataDelta, apply};
 pub use command::{CommandOutcome, CommandResult, MetadataCommand};
-pub use image::{BrokerImage, EndpointImage, MetadataImage, PartitionImage, TopicImage};
+pub use image::{BrokerImage, EndpointImage, MetadataImage, PartitionImage, Survivor, TopicImage};

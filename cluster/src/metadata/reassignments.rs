@@ -76,11 +76,12 @@ pub(super) fn complete(
     changed.returning.clear();
     let replicas = &changed.replicas;
     changed.log_ids.retain(|broker, _| replicas.contains(broker));
+    changed.survivor = changed.survivor.filter(|survivor| replicas.contains(&survivor.broker));
     replace(image, delta, topic, changed);
     Ok(CommandOutcome::Done)
 }
 
-fn find(
+pub(super) fn find(
     image: &MetadataImage,
     topic: TopicId,
     partition: PartitionId,
@@ -104,7 +105,7 @@ fn check(image: &MetadataImage, target: &[BrokerId]) -> Result<(), ClusterError>
     Ok(())
 }
 
-fn replace(
+pub(super) fn replace(
     image: &mut MetadataImage,
     delta: &mut MetadataDelta,
     topic: TopicId,

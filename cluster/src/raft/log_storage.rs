@@ -340,6 +340,12 @@ fn record_count(body: &EntryBody) -> i64 {
     }
 }
 
+/// A membership as the log holds it.
+pub(super) fn membership_body(record: &MembershipRecord) -> Result<EntryBody, StorageError> {
+    let bytes = serde_json::to_vec(record).map_err(|e| StorageError::Corrupt(e.to_string()))?;
+    Ok(EntryBody::Opaque { kind: KIND_MEMBERSHIP, bytes: bytes.into() })
+}
+
 type StoredBody = (EntryBody, Option<Arc<dyn AppendObserver>>);
 
 fn stored_body(payload: EntryPayload<GroupCommand, u64, ()>) -> Result<StoredBody, io::Error> {
@@ -348,7 +354,7 @@ fn stored_body(payload: EntryPayload<GroupCommand, u64, ()>) -> Result<StoredBod
         EntryPayload::Blank => opaque(KIND_BLANK, Bytes::new()),
         EntryPayload::Membership(membership) => {
             let record = MembershipRecord::from_raft(&membership);
-            opaque(KIND_MEMBERSHIP, serde_json::to_vec(&record)?.into())
+            Ok((membership_body(&record).map_err(io_error)?, None))
         }
         EntryPayload::Normal(GroupCommand::Batches { batches, observer }) => {
             Ok((EntryBody::Batches(batches), observer))

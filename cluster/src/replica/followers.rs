@@ -26,7 +26,8 @@ impl Shared {
             if in_sync.epoch() != epoch {
                 let before = presence.in_sync_before(self.group_id.0);
                 let before = before.unwrap_or_else(|| partition.settled_replicas());
-                in_sync.begin(epoch, now_ms, before.into_iter().collect());
+                let had_it = before.into_iter().filter(|id| !partition.adding.contains(id));
+                in_sync.begin(epoch, now_ms, had_it.collect());
             }
             in_sync.in_sync(now_ms, lag_max_ms, progress.last, &followers)
         };
@@ -76,10 +77,10 @@ impl Shared {
         self.settings.lock().min_insync_replicas.min(replicas)
     }
 
-    /// A replica that is being added does not vote yet.
     fn in_sync_voters(&self, group: &RaftGroup) -> usize {
-        let adding = &self.partition().adding;
-        self.in_sync(group).iter().filter(|id| !adding.contains(id)).count()
+        let (partition, voters) = (self.partition(), self.voter_nodes(group));
+        let votes = |id: &&BrokerId| voters.contains(&partition.node_id(**id));
+        self.in_sync(group).iter().filter(votes).count()
     }
 
     pub(super) async fn is_held_by_enough(&self, base_offset: Offset) -> bool {
@@ -92,7 +93,7 @@ impl Shared {
         if self.in_sync_voters(&group) < needed {
             return false;
         }
-        let voters = self.voter_nodes();
+        let voters = self.voter_nodes(&group);
         if needed > voters.len() / 2 + 1
             && let Ok(Some(entry)) = self.log.last_entry_below(base_offset.plus(1))
         {
@@ -101,9 +102,13 @@ impl Shared {
         true
     }
 
-    /// The replicas that vote, or did before the reassignment that is under way.
-    fn voter_nodes(&self) -> Vec<u64> {
+    /// The replicas that vote, or did before the reassignment that is under way: one that is being
+    /// added does not yet, but where the others are gone and the group grows anew.
+    fn voter_nodes(&self, group: &RaftGroup) -> Vec<u64> {
         let partition = self.partition();
+        if partition.is_recovering() {
+            return group.members().voters.into_iter().flatten().collect();
+        }
         let voters = partition.settled_replicas().into_iter();
         voters.map(|id| partition.node_id(id)).collect()
     }

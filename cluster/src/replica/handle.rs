@@ -20,6 +20,7 @@ pub use super::published::OffsetsWatch;
 use super::published::{Published, View};
 pub use super::ticket::AppendTicket;
 use super::ticket::Ticket;
+use crate::controller::survivors::LogEnd;
 use crate::controller::view::LeaderRow;
 use crate::metadata::PartitionImage;
 use crate::raft::{Applied, Pacing as _, RaftGroup};
@@ -361,6 +362,15 @@ impl Replica {
         (self.shared.id.topic, self.shared.id.partition)
     }
 
+    /// What its log has, committed or not.
+    pub(crate) fn log_end(&self) -> LogEnd {
+        let state = self.shared.log.log_state();
+        LogEnd {
+            last: state.last.map_or((0, 0), |id| (id.term, id.index)),
+            term: state.vote.map_or(0, |vote| vote.term),
+        }
+    }
+
     /// Under which number the store has its log.
     pub(crate) fn log_id(&self) -> GroupId {
         self.shared.log.id()
@@ -379,6 +389,11 @@ impl Replica {
         Some(LeaderRow { group, leader, leader_epoch, in_sync_replicas, is_over: false })
     }
 
+    /// Whether a node of its group is being caught up at a rate.
+    pub(crate) fn is_slowed(&self, node_id: u64) -> bool {
+        self.shared.pause(node_id).is_some()
+    }
+
     /// The Raft instance, while it is open.
     pub(crate) fn group(&self) -> Option<RaftGroup> {
         self.shared.open_group()
@@ -389,11 +404,6 @@ impl Replica {
         *self.shared.settings.lock() = settings;
         self.shared.maintenance.lock().look_again();
     }
-    /// Whether a node of its group is being caught up at a rate.
-    pub(crate) fn is_slowed(&self, node_id: u64) -> bool {
-        self.shared.pause(node_id).is_some()
-    }
-
 
     /// The partition was deleted: everything that waits is refused, the instance is closed.
     pub(crate) async fn remove(&self) {

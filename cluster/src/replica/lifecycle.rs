@@ -21,7 +21,7 @@ use crate::limits::REOPEN_DELAY;
 use crate::metadata::{CommandResult, PartitionImage};
 use crate::raft::{
     GroupOptions, LeaderState, LogStanding, Machine, RaftGroup, SnapshotPolicy, Timing, broker_id,
-    may_vote_without_log, spawn,
+    force_membership, may_vote_without_log, spawn,
 };
 use crate::transport::PeerTransport;
 use crate::{AppendError, ClusterError};
@@ -40,8 +40,8 @@ pub(crate) struct Environment {
     pub(crate) is_alone: bool,
     /// `replica.lag.time.max.ms`
     pub(crate) replica_lag_max: Duration,
-    /// Rounds of maintenance without an append after which a partition goes dormant.
     pub(crate) throttle: Throttle,
+    /// Rounds of maintenance without an append after which a partition goes dormant.
     pub(crate) idle_rounds: u32,
     /// Told of every log start that moves, once someone listens.
     pub(crate) log_start_observer: OnceLock<LogStartObserver>,
@@ -75,22 +75,55 @@ impl Shared {
 
     async fn open(self: &Arc<Self>) -> Result<RaftGroup, StorageError> {
         let resume = self.proposer.lock().resume;
-        RaftGroup::open(GroupOptions {
-            node_id: self.partition().node_id(self.environment.broker_id),
+        let partition = self.partition();
+        let own_node = partition.node_id(self.environment.broker_id);
+        let goes_on_alone = self.survive(&partition, own_node).await?;
+        let group = RaftGroup::open(GroupOptions {
+            node_id: own_node,
             group: self.group_id,
             is_single: self.is_single_voter(),
-            founders: self.partition().founders().iter().copied().map(node_id).collect(),
+            founders: partition.founders().iter().copied().map(node_id).collect(),
             log: self.log.clone(),
             if_empty: self.if_empty(),
             machine: self.clone(),
             transport: self.environment.transport.clone(),
             durability: self.durability.clone(),
+            pacing: Some(self.clone()),
             resume,
             timing: self.environment.timing,
             snapshots: SnapshotPolicy::OnRequest,
         })
-            pacing: Some(self.clone()),
-        .await
+        .await?;
+        if goes_on_alone {
+            group.elect().await;
+        }
+        Ok(group)
+    }
+
+    /// Makes this replica the only member of the group, where an unclean election asks for that and
+    /// it has not been done; whether it was done now.
+    async fn survive(
+        &self,
+        partition: &PartitionImage,
+        node_id: u64,
+    ) -> Result<bool, StorageError> {
+        let broker = self.environment.broker_id;
+        let Some(survivor) = partition.survivor_on(broker) else { return Ok(false) };
+        if !force_membership(&self.log, node_id, survivor.epoch).await? {
+            return Ok(false);
+        }
+        let offsets = self.log.offsets();
+        tracing::warn!(
+            topic = %self.id.topic.0,
+            partition = self.id.partition.0,
+            survivor = broker.0,
+            replicas = ?partition.replicas.iter().map(|id| id.0).collect::<Vec<_>>(),
+            high_watermark = self.published.get().high_watermark.0,
+            log_end_offset = offsets.log_end_offset.0,
+            after_epoch = survivor.epoch,
+            "unclean leader election: what only the other replicas had is lost"
+        );
+        Ok(true)
     }
 
     /// What it means that the log is empty. Nobody else has what the only replica has lost.
@@ -125,12 +158,18 @@ impl Shared {
     /// Takes up a change of the replicas. Who was the only one opens the partition anew when others
     /// are added, and keeps it open from then on, also when it is the only one again.
     pub(super) fn set_partition(self: &Arc<Self>, partition: &PartitionImage) {
-        {
+        let own = self.environment.broker_id;
+        let is_another_node = {
             let mut known = self.partition.lock();
             if **known == *partition {
                 return;
             }
-            *known = Arc::new(partition.clone());
+            let before = std::mem::replace(&mut *known, Arc::new(partition.clone()));
+            before.node_id(own) != partition.node_id(own)
+        };
+        if is_another_node {
+            let shared = self.clone();
+            spawn(async move { shared.close_former_node().await });
         }
         if partition.replicas.len() == 1 || !self.is_single.swap(false, Ordering::AcqRel) {
             return;
@@ -165,6 +204,18 @@ impl Shared {
         }
     }
 
+    /// Closes the instance of a node that this replica is no more; another one is opened for it.
+    async fn close_former_node(&self) {
+        let _changing = self.changing.lock().await;
+        if let Some(group) = self.open_group().filter(|group| !self.is_node_of(group)) {
+            group.close().await;
+        }
+    }
+
+    fn is_node_of(&self, group: &RaftGroup) -> bool {
+        group.node_id() == self.partition().node_id(self.environment.broker_id)
+    }
+
     /// Keeps a replicated partition's instance open and follows its leadership.
     async fn run_replicated(self: &Arc<Self>) {
         if self.is_kept_open.swap(true, Ordering::AcqRel) {
@@ -191,12 +242,17 @@ impl Shared {
     /// The open instance; `None` when the partition has gone meanwhile.
     async fn open_and_install(self: &Arc<Self>) -> Result<Option<RaftGroup>, StorageError> {
         let _changing = self.changing.lock().await;
-        let group = self.open().await?;
-        if self.install(&group) {
-            return Ok(Some(group));
+        loop {
+            let group = self.open().await?;
+            let is_current = self.is_node_of(&group);
+            if is_current && self.install(&group) {
+                return Ok(Some(group));
+            }
+            group.close().await;
+            if is_current {
+                return Ok(None);
+            }
         }
-        group.close().await;
-        Ok(None)
     }
 
     /// Whether the partition still wants the instance.

@@ -14,7 +14,7 @@ use crate::cluster::ReplicaSettings;
 use crate::controller::view::LeaderRow;
 use crate::limits::MAINTENANCE_INTERVAL;
 use crate::metadata::apply::MetadataDelta;
-use crate::metadata::{MetadataImage, TopicImage};
+use crate::metadata::{MetadataImage, PartitionImage, TopicImage};
 use crate::raft::spawn;
 
 type SettingsOf = Arc<dyn Fn(&MetadataImage, &TopicImage) -> ReplicaSettings + Send + Sync>;
@@ -30,8 +30,9 @@ pub(crate) struct Registry {
 struct Replicas {
     by_partition: BTreeMap<(TopicId, PartitionId), Arc<Replica>>,
     by_group: BTreeMap<u64, (TopicId, PartitionId)>,
-    /// By the number of the log, by which other replicas call.
-    by_log: BTreeMap<u64, (TopicId, PartitionId)>,
+    /// By the number that other replicas call by: its log's, but for the survivor of an unclean
+    /// election.
+    by_number: BTreeMap<u64, (TopicId, PartitionId)>,
 }
 
 impl Registry {
@@ -59,10 +60,10 @@ impl Registry {
         self.all().iter().filter_map(|replica| replica.leader_row()).collect()
     }
 
-    /// The replica whose log has that number: none is another's that was here before.
-    pub(crate) fn by_log(&self, log_id: GroupId) -> Option<Arc<Replica>> {
+    /// The replica that is called by that number: none is another's that was here before.
+    pub(crate) fn by_number(&self, number: GroupId) -> Option<Arc<Replica>> {
         let replicas = self.replicas.read();
-        let key = replicas.by_log.get(&log_id.0)?;
+        let key = replicas.by_number.get(&number.0)?;
         replicas.by_partition.get(key).cloned()
     }
 
@@ -73,8 +74,8 @@ impl Registry {
     /// Makes the replicas that a first image asks for, and removes groups whose deletion a crash
     /// cut short.
     pub(crate) fn open_all(&self, image: &MetadataImage) {
-        for topic in image.topics.values() {
         self.environment.throttle.set_rates(image);
+        for topic in image.topics.values() {
             self.ensure_topic(image, topic);
         }
         let known = image.log_ids(self.environment.broker_id);
@@ -99,8 +100,8 @@ impl Registry {
             }
         }
         if !Arc::ptr_eq(&before.broker_configs, &image.broker_configs) {
-            for topic in image.topics.values() {
             self.environment.throttle.set_rates(image);
+            for topic in image.topics.values() {
                 self.ensure_topic(image, topic);
             }
         }
@@ -108,8 +109,8 @@ impl Registry {
 
     /// Makes what an image has that replaces the one before at once.
     pub(crate) fn on_snapshot(&self, image: &MetadataImage) {
-        for topic in image.topics.values() {
         self.environment.throttle.set_rates(image);
+        for topic in image.topics.values() {
             self.ensure_topic(image, topic);
         }
     }
@@ -139,6 +140,7 @@ impl Registry {
             if let Some(replica) = self.get(topic.id, partition.id) {
                 if replica.log_id().0 == partition.log_id(own) {
                     replica.set_settings(settings.clone());
+                    self.call_by(&replica.partition(), partition);
                     replica.set_partition(partition);
                     continue;
                 }
@@ -155,19 +157,32 @@ impl Registry {
                 self.environment.clone(),
             ));
             let mut replicas = self.replicas.write();
-            replicas.by_log.insert(replica.log_id().0, key);
+            replicas.by_number.insert(partition.call_number(own), key);
             replicas.by_partition.insert(key, replica);
             replicas.by_group.insert(partition.group, key);
         }
     }
 
+    /// Calls by its former number reach a replica no more, once it has another one.
+    fn call_by(&self, before: &PartitionImage, now: &PartitionImage) {
+        let own = self.environment.broker_id;
+        let (former, number) = (before.call_number(own), now.call_number(own));
+        if former != number {
+            let mut replicas = self.replicas.write();
+            if let Some(key) = replicas.by_number.remove(&former) {
+                replicas.by_number.insert(number, key);
+            }
+        }
+    }
+
     fn remove_replica(&self, group: u64) {
+        let own = self.environment.broker_id;
         let replica = {
             let mut replicas = self.replicas.write();
             let key = replicas.by_group.remove(&group);
             let removed = key.and_then(|key| replicas.by_partition.remove(&key));
             if let Some(replica) = &removed {
-                replicas.by_log.remove(&replica.log_id().0);
+                replicas.by_number.remove(&replica.partition().call_number(own));
             }
             removed
         };

@@ -169,8 +169,8 @@ pub(super) const ROWS: &[Definition] = &[
         .at_least(1)
         .no_effect(QUOTAS)
         .doc("Length of one sample of replication quotas."),
-    boolean("unclean.leader.election.enable", Some("false"))
-        .cluster_wide()
-        .no_effect(RAFT_REPLICATES)
-        .doc("Whether a replica that is not in sync may lead; Raft never allows it."),
+    boolean("unclean.leader.election.enable", Some("false")).cluster_wide().doc(
+        "Whether an ElectLeaders may have one replica go on where the majority is gone, which \
+             loses what only the others have; it never happens by itself.",
+    ),
 ];

@@ -2,9 +2,7 @@
 //!
 //! Pure: a table.
 
-use super::reasons::{
-    COMPACTION, DURABILITY, LEVELS, NO_SEGMENTS, RAFT_REPLICATES, SHARE_GROUPS, TIERED_STORAGE,
-};
+use super::reasons::{COMPACTION, DURABILITY, LEVELS, NO_SEGMENTS, SHARE_GROUPS, TIERED_STORAGE};
 use super::{Definition, boolean, double, int, list, long, string};
 
 /// The rows, by name.
@@ -172,6 +170,8 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("Milliseconds after which a new segment begins."),
     boolean("unclean.leader.election.enable", Some("false"))
         .synonyms(&["unclean.leader.election.enable"])
-        .no_effect(RAFT_REPLICATES)
-        .doc("Whether a replica that is not in sync may lead; Raft never allows it."),
+        .doc(
+            "Whether an ElectLeaders may have one replica go on where the majority is gone, which \
+             loses what only the others have; it never happens by itself.",
+        ),
 ];

@@ -129,6 +129,7 @@ const PURE: &[&str] = &[
     "src/handlers/common/operations.rs",
     "src/handlers/common/produce_checks.rs",
     "src/handlers/common/topic_errors.rs",
+    "src/handlers/common/voters.rs",
     "src/iso8601.rs",
     "src/lag/growth.rs",
     "src/lag/ledger.rs",

@@ -14,6 +14,7 @@ use protocol::error_code::ErrorCode;
 use protocol::types::BrokerId;
 
 use super::Reply;
+use super::common::voters::CONTROLLER_LISTENER;
 use super::common::wire::{Refusal, reply, text};
 use crate::context::{RequestContext, Services};
 
@@ -28,8 +29,6 @@ pub const SPEC: ApiSpec = ApiSpec {
 
 /// From this version on answers have sentences, and say where voters are reached.
 const NODES_SINCE: i16 = 2;
-/// As Kafka's own configurations name it.
-const CONTROLLER_LISTENER: &str = "CONTROLLER";
 
 /// Answers with what the leader of the metadata log knows.
 pub async fn handle(

@@ -14,6 +14,7 @@ use storage::log_store::RecordSlice;
 
 use crate::context::{RequestContext, Services};
 
+pub mod add_raft_voter;
 pub mod alter_configs;
 pub mod alter_partition_reassignments;
 pub mod api_versions;
@@ -49,6 +50,7 @@ pub mod offset_delete;
 pub mod offset_fetch;
 pub mod offset_for_leader_epoch;
 pub mod produce;
+pub mod remove_raft_voter;
 pub mod sync_group;
 pub mod unregister_broker;
 
@@ -174,6 +176,8 @@ table! {
     consumer_group_describe: ConsumerGroupDescribe,
     list_config_resources: ListConfigResources,
     describe_topic_partitions: DescribeTopicPartitions,
+    add_raft_voter: AddRaftVoter,
+    remove_raft_voter: RemoveRaftVoter,
 }
 
 /// Where the row of an API key stands in [`TABLE`], if the API is implemented.

@@ -3,19 +3,20 @@
 use compat_tests::broker::is_kafka;
 use compat_tests::requests::{CREATE_TOPICS_VERSION, METADATA_VERSION, metadata, topic_name};
 use compat_tests::{Broker, Connection};
+use kafka_protocol::messages::add_raft_voter_request::Listener;
 use kafka_protocol::messages::alter_partition_reassignments_request::{
     ReassignablePartition, ReassignableTopic,
 };
 use kafka_protocol::messages::describe_quorum_request::{PartitionData, TopicData};
 use kafka_protocol::messages::{
-    AlterPartitionReassignmentsRequest, BrokerId, DescribeQuorumRequest,
-    ListPartitionReassignmentsRequest, UnregisterBrokerRequest,
+    AddRaftVoterRequest, AlterPartitionReassignmentsRequest, BrokerId, DescribeQuorumRequest,
+    ListPartitionReassignmentsRequest, RemoveRaftVoterRequest, UnregisterBrokerRequest,
 };
 use protocol::ErrorCode;
 
 use crate::cluster::{IDS, TOPIC, Trio, assigned, eventually};
 use crate::configs::alter_resource;
-use crate::harness::error;
+use crate::harness::{connect, error};
 
 fn reassign(connection: &mut Connection, partition: i32, target: Option<&[i32]>) -> ErrorCode {
     let ids = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect();
@@ -138,6 +139,30 @@ fn quorum(connection: &mut Connection) -> (Vec<i32>, Vec<i32>) {
         replicas.iter().map(|replica| replica.replica_id.0).collect()
     };
     (ids(&row.current_voters), ids(&row.observers))
+}
+
+#[test]
+fn voters_that_are_configured_stay_who_they_are() {
+    let mut connection = connect();
+    let directory = uuid::Uuid::from_u128(1);
+    let listener = Listener::default().with_name("CONTROLLER".into()).with_port(9093);
+    let add = AddRaftVoterRequest::default()
+        .with_cluster_id(None)
+        .with_voter_id(4)
+        .with_voter_directory_id(directory)
+        .with_listeners(vec![listener]);
+    let code = connection.call(0, &add).error_code;
+    assert_eq!(error(code), ErrorCode::UnsupportedVersion);
+    let remove = RemoveRaftVoterRequest::default()
+        .with_cluster_id(None)
+        .with_voter_id(1)
+        .with_voter_directory_id(directory);
+    let code = connection.call(0, &remove).error_code;
+    assert_eq!(error(code), ErrorCode::UnsupportedVersion);
+    let code = connection.call(0, &remove.with_voter_id(-1)).error_code;
+    assert_eq!(error(code), ErrorCode::InvalidRequest);
+    let add = add.with_cluster_id(Some("of others".into()));
+    assert_eq!(error(connection.call(0, &add).error_code), ErrorCode::InconsistentClusterId);
 }
 
 fn unregister(connection: &mut Connection, id: i32) -> ErrorCode {

@@ -32,7 +32,7 @@ pub(super) fn elect(
     let survivor = election.survivor;
     let has_records = found.replicas.contains(&survivor) && !found.adding.contains(&survivor);
     if !has_records || found.altered_at != election.altered_at {
-        let reason = format!("{} is no replica that could go on alone", survivor);
+        let reason = format!("{survivor} is no replica that could go on alone");
         return Err(ClusterError::InvalidReplicaAssignment(reason));
     }
     let mut changed = found.clone();

@@ -69,7 +69,7 @@ pub(super) struct Pace {
 }
 
 /// A rate beyond this is none (Kafka's default is the largest number that there is).
-const UNLIMITED: u64 = i64::MAX as u64;
+const UNLIMITED: u64 = i64::MAX.unsigned_abs();
 
 /// What a rate of 0 waits for, again and again.
 const FOREVER_MS: u64 = 60_000;

@@ -13,4 +13,5 @@ pub mod produce_rows;
 pub mod resolve;
 pub mod topic_creation;
 pub mod topic_errors;
+pub mod voters;
 pub mod wire;

@@ -12,6 +12,7 @@ use storage::log_store::{Durability, Entry, EntryBody, EntryId, GroupLog, Vote};
 use super::log_storage::{membership_body, wait, waiter};
 use super::membership::MembershipRecord;
 use super::snapshot::save_latest_membership;
+use super::standing::{LogStanding, STANDING_KEY};
 use super::type_config::Membership;
 
 /// As which node the log's owner was made the only member last.
@@ -44,6 +45,8 @@ pub(crate) async fn force_membership(
     log.append(vec![entry], Durability::Fsync, None, done)?;
     wait(appended).await?;
     save_latest_membership(log, &record)?;
+    // It is decided that this log counts, whatever it may lack.
+    log.put_state(STANDING_KEY, LogStanding::Whole.to_bytes(), Box::new(|_| ()))?;
     let (done, marked) = waiter();
     log.put_state(FORCED_KEY, mark, done)?;
     wait(marked).await?;

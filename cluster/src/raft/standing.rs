@@ -16,7 +16,7 @@ use super::group::{RaftGroup, broker_id};
 use crate::transport::{PeerError, PeerMessage};
 
 /// Where a group's log keeps it.
-const STANDING_KEY: &[u8] = b"standing";
+pub(super) const STANDING_KEY: &[u8] = b"standing";
 
 /// What is known of a node's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub(crate) enum LogStanding {
 }
 
 impl LogStanding {
+    pub(super) fn to_bytes(self) -> Bytes {
+        Bytes::copy_from_slice(&[self as u8])
+    }
+
     fn from_byte(byte: u8) -> LogStanding {
         match byte {
             1 => LogStanding::New,
@@ -71,8 +75,7 @@ impl Standing {
     /// waits for that.
     pub(crate) fn set(&self, standing: LogStanding) -> Result<(), StorageError> {
         self.now.store(standing as u8, Ordering::Release);
-        let value = Bytes::copy_from_slice(&[standing as u8]);
-        self.log.put_state(STANDING_KEY, value, Box::new(|_| ()))
+        self.log.put_state(STANDING_KEY, standing.to_bytes(), Box::new(|_| ()))
     }
 }
 

@@ -31,7 +31,7 @@ use crate::net::connection::ConnectionLimits;
 use crate::net::listener::{Acceptor, BoundListener, ConnectionQuota};
 use crate::peers::{self, PeerServer};
 use crate::readiness::Readiness;
-use crate::{clock, ids, surroundings, telemetry};
+use crate::{clock, ids, peer_security, surroundings, telemetry};
 
 /// Why the broker did not start.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,9 @@ pub enum StartError {
     /// A listener's address cannot be had.
     #[error("{0}")]
     Listener(String),
+    /// Keys, certificates or the secret of connections between brokers cannot be used.
+    #[error("{0}")]
+    Security(String),
     /// The directory cannot be used: another broker has it, it cannot be written to.
     #[error("{0}")]
     Store(#[from] StorageError),
@@ -273,7 +276,11 @@ async fn start_cluster(
         new_uuid: Arc::new(ids::new_uuid),
     };
     match &config.peers {
-        Some(peers) => peers::join(peers, config.timing, options).await,
+        Some(peers) => {
+            let security = peer_security::load(&config.peer_security);
+            let security = security.map_err(StartError::Security)?;
+            peers::join(peers, security, config.timing, options).await
+        }
         None => Ok((Cluster::start(options).await?, PeerServer::default())),
     }
 }

@@ -22,6 +22,7 @@ pub mod lag;
 pub mod limits;
 pub mod net;
 pub mod panics;
+pub mod peer_security;
 pub mod peers;
 pub mod readiness;
 pub mod rewind;

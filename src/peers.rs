@@ -1,17 +1,18 @@
 //! This broker among others: the listener for them, and how it joins their cluster.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use cluster::metadata::{BrokerImage, MetadataImage};
-use cluster::transport::{Identity, TcpPeers, ask_for_voters, serve_peers};
+use cluster::transport::{Identity, PeerSecurity, TcpPeers, ask_for_voters, serve_peers};
 use cluster::{Cluster, ClusterOptions, PeerOptions};
 use protocol::types::BrokerId;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{error, info};
 
 use crate::broker::StartError;
 use crate::config::{ClusterTiming, PeerConfig};
@@ -41,6 +42,7 @@ impl PeerServer {
 /// The listener cannot be had, the store fails, or the cluster is not the one that was asked for.
 pub async fn join(
     peers: &PeerConfig,
+    security: PeerSecurity,
     timing: ClusterTiming,
     mut options: ClusterOptions,
 ) -> Result<(Arc<Cluster>, PeerServer), StartError> {
@@ -49,15 +51,18 @@ pub async fn join(
     })?;
     let cluster_id = options.cluster_id.clone();
     let own_id = options.broker.id;
-    let voters = find_voters(peers, own_id, cluster_id.as_deref().unwrap_or_default()).await;
+    let identity = || {
+        let known_id = cluster_id.clone().unwrap_or_default();
+        Identity::new(own_id, known_id).with_security(security.clone())
+    };
+    let voters = find_voters(peers, &identity()).await;
     if !voters.contains_key(&own_id) {
         let port = listener.local_addr().map(|address| address.port());
         let port = port.map_err(|error| StartError::Listener(error.to_string()))?;
         options.broker.peer_address = Some(peer_address(&options.broker, port));
     }
     let broker: BrokerImage = options.broker.clone();
-    let identity = Identity::new(broker.id, cluster_id.clone().unwrap_or_default());
-    let identity = Arc::new(identity.with_voters(voters.clone()));
+    let identity = Arc::new(identity().with_voters(voters.clone()));
     let transport = Arc::new(TcpPeers::new(Arc::clone(&identity), voters.clone()));
     let options_of_peers = PeerOptions {
         presence_heartbeat: timing.heartbeat,
@@ -85,27 +90,22 @@ pub async fn join(
 
 /// The voters as configured, or as one of the bootstrap servers knows them; asks as long as none
 /// answers.
-async fn find_voters(
-    peers: &PeerConfig,
-    own: BrokerId,
-    cluster_id: &str,
-) -> BTreeMap<BrokerId, String> {
+async fn find_voters(peers: &PeerConfig, identity: &Identity) -> BTreeMap<BrokerId, String> {
     if !peers.voters.is_empty() {
         return peers.voters.clone();
     }
-    let identity = Identity::new(own, cluster_id.to_owned());
-    let mut last_reason = String::new();
+    let mut last_reasons = BTreeMap::new();
     loop {
         for server in &peers.bootstrap {
-            match ask_for_voters(&identity, server).await {
+            let reason = match ask_for_voters(identity, server).await {
                 Ok(voters) if !voters.is_empty() => return voters,
-                Ok(_) => last_reason = format!("{server} knows no voters"),
-                Err(error) => {
-                    let reason = format!("{server}: {error}");
-                    if reason != last_reason {
-                        info!(reason, "looking for the voters");
-                    }
-                    last_reason = reason;
+                Ok(_) => io::Error::other("it knows no voters"),
+                Err(error) => error,
+            };
+            if last_reasons.insert(server, reason.to_string()) != Some(reason.to_string()) {
+                match reason.kind() {
+                    io::ErrorKind::PermissionDenied => error!("{server}: {reason}"),
+                    _ => info!(server, %reason, "looking for the voters"),
                 }
             }
         }

@@ -75,6 +75,7 @@ const PURE: &[&str] = &[
     "src/config/environment.rs",
     "src/config/group.rs",
     "src/config/listeners.rs",
+    "src/config/peer_security.rs",
     "src/config/peers.rs",
     "src/config/properties.rs",
     "src/config/topic.rs",
@@ -182,7 +183,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rocksdb", &["storage/src/kv/rocks.rs"]),
     ("axum", &["src/http/"]),
     ("socket2", &["src/net/"]),
-    ("tracing_subscriber", &["src/telemetry.rs"]),
+    ("tracing_subscriber", &["src/telemetry.rs", "cluster/src/transport/tests/"]),
     ("metrics_exporter_prometheus", &["src/telemetry.rs", "src/http/", "src/broker.rs"]),
 ];
 

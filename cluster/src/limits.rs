@@ -93,6 +93,12 @@ pub(crate) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(500);
 /// The largest message between brokers: what one produce request may carry, and its frame.
 pub(crate) const PEER_FRAME_BYTES: usize = 128 * 1024 * 1024;
 
+/// The largest introduction of a broker: of who sends more nothing is known yet.
+pub(crate) const PEER_HELLO_BYTES: usize = 64 * 1024;
+
+/// Refusals of connections that are remembered, so as not to be logged again and again.
+pub(crate) const PEER_REFUSALS_REMEMBERED: usize = 64;
+
 /// Messages with at most so many bytes of records go by the connection for what is urgent.
 pub(crate) const PEER_SMALL_BYTES: usize = 4 * 1024;
 

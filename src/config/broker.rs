@@ -10,10 +10,14 @@ use storage::log_store::Durability;
 
 use super::definitions::{self, Effect, Scope};
 use super::listeners::{self, ListenerConfig, ListenerKeys};
+use super::peer_security::{self, ListenerValues, PeerSecurityConfig};
 use super::peers::{self, ClusterTiming, PeerConfig, PeerKeys};
 use super::topic::{self, TopicConfig};
 use super::value::{as_bool, as_i64, check, elements};
 use super::{environment, properties};
+
+const PROTOCOL_MAP: &str = "listener.security.protocol.map";
+const CONTROLLERS: &str = "controller.listener.names";
 
 /// Requests in work where `queued.max.request.bytes` leaves it to us: a limit there must be, for a
 /// broker that reads without one dies of its clients.
@@ -34,6 +38,8 @@ pub struct BrokerConfig {
     pub listeners: Vec<ListenerConfig>,
     /// The other brokers; `None` for a broker that is alone.
     pub peers: Option<PeerConfig>,
+    /// How connections among them are protected.
+    pub peer_security: PeerSecurityConfig,
     /// How brokers among several keep an eye on each other.
     pub timing: ClusterTiming,
     /// First of `log.dirs`.
@@ -192,12 +198,20 @@ fn name_the_node(given: &mut BTreeMap<String, String>) -> Result<(), String> {
 
 /// Keys of the table, and keys that plugins and listeners derive from it.
 fn is_known(key: &str) -> bool {
-    const PREFIXES: [&str; 4] = ["confluent.", "listener.name.", "rlmm.config.", "rsm.config."];
+    const PREFIXES: [&str; 4] = ["confluent.", OF_A_LISTENER, "rlmm.config.", "rsm.config."];
     definitions::broker(key).is_some() || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// Values by key, those that were given and the defaults.
-struct Values(BTreeMap<String, ConfigValue>);
+/// What the keys of one listener begin with.
+const OF_A_LISTENER: &str = "listener.name.";
+
+/// Values by key.
+struct Values {
+    /// Those of the table, given or by default.
+    all: BTreeMap<String, ConfigValue>,
+    /// Those of single listeners.
+    of_listeners: BTreeMap<String, String>,
+}
 
 impl Values {
     fn new(given: BTreeMap<String, String>) -> Self {
@@ -207,17 +221,24 @@ impl Values {
                 (row.name.to_owned(), ConfigValue { value, is_static: false })
             })
             .collect();
+        let mut of_listeners = BTreeMap::new();
         for (key, value) in given {
             if definitions::broker(&key).is_some() {
                 let value = Some(value.trim().to_owned());
                 all.insert(key, ConfigValue { value, is_static: true });
+            } else if key.starts_with(OF_A_LISTENER) {
+                of_listeners.insert(key, value);
             }
         }
-        Self(all)
+        Self { all, of_listeners }
+    }
+
+    fn is_given(&self, key: &str) -> bool {
+        self.all.get(key).is_some_and(|value| value.is_static)
     }
 
     fn text(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.value.as_deref().filter(|value| !value.is_empty())
+        self.all.get(key)?.value.as_deref().filter(|value| !value.is_empty())
     }
 
     /// The values were checked, and every key that is asked for here has a default.
@@ -240,27 +261,14 @@ impl Values {
 
 fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String> {
     check_together(&values)?;
-    let listeners = listeners::resolve(&ListenerKeys {
-        listeners: values.text("listeners").unwrap_or_default(),
-        advertised: values.text("advertised.listeners"),
-        protocol_map: values.text("listener.security.protocol.map").unwrap_or_default(),
-        controllers: values.text("controller.listener.names").unwrap_or_default(),
-        inter_broker: values.text("inter.broker.listener.name"),
-        follow_advertised,
-    })?;
-    let controller = listeners::controller_endpoint(
-        values.text("listeners").unwrap_or_default(),
-        values.text("controller.listener.names").unwrap_or_default(),
-    )?;
+    let keys = ListenerKeys { follow_advertised, ..listener_keys(&values) };
+    let listeners = listeners::resolve(&keys)?;
     let node_id = BrokerId(i32::try_from(values.number("node.id")).unwrap_or_default());
-    let peers = peers::resolve(&PeerKeys {
-        node_id,
-        roles: values.text("process.roles").unwrap_or_default(),
-        voters: values.text("controller.quorum.voters").unwrap_or_default(),
-        bootstrap: values.text("controller.quorum.bootstrap.servers").unwrap_or_default(),
-        controller_listener: controller.as_ref().map(|(host, port)| (host.as_str(), *port)),
-        peer_listener: values.text("highwater.peer.listener"),
-    })?;
+    let peers = peers(&values, node_id)?;
+    let peer_security = match &peers {
+        Some(_) => peer_security(&values)?,
+        None => PeerSecurityConfig::default(),
+    };
     let log_dirs = values.text("log.dirs").or(values.text("log.dir")).unwrap_or_default();
     let log_dir = elements(log_dirs).next().ok_or("log.dirs is empty: allowed is a path")?;
     let queued = usize::try_from(values.number("queued.max.request.bytes")).ok();
@@ -268,6 +276,7 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
     let mut config = BrokerConfig {
         node_id,
         peers,
+        peer_security,
         timing: timing(&values),
         cluster_id: values.text("highwater.cluster.id").map(str::to_owned),
         rack: values.text("broker.rack").map(str::to_owned),
@@ -294,7 +303,7 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
         log_retention_check_interval: values.millis("log.retention.check.interval.ms"),
         producer_id_expiration: values.millis("producer.id.expiration.ms"),
         topic_defaults: TopicConfig::default(),
-        values: values.0,
+        values: values.all,
     };
     let mut topic_defaults = TopicConfig::default();
     for row in definitions::rows(Scope::Topic) {
@@ -305,6 +314,56 @@ fn build(values: Values, follow_advertised: bool) -> Result<BrokerConfig, String
     config.durability = topic_defaults.durability;
     config.topic_defaults = topic_defaults;
     Ok(config)
+}
+
+fn listener_keys(values: &Values) -> ListenerKeys<'_> {
+    ListenerKeys {
+        listeners: values.text("listeners").unwrap_or_default(),
+        advertised: values.text("advertised.listeners"),
+        protocol_map: values.text(PROTOCOL_MAP).unwrap_or_default(),
+        controllers: values.text(CONTROLLERS).unwrap_or_default(),
+        inter_broker: values.text("inter.broker.listener.name"),
+        follow_advertised: false,
+    }
+}
+
+fn peers(values: &Values, node_id: BrokerId) -> Result<Option<PeerConfig>, String> {
+    let controller = listeners::controller_endpoint(
+        values.text("listeners").unwrap_or_default(),
+        values.text(CONTROLLERS).unwrap_or_default(),
+    )?;
+    peers::resolve(&PeerKeys {
+        node_id,
+        roles: values.text("process.roles").unwrap_or_default(),
+        voters: values.text("controller.quorum.voters").unwrap_or_default(),
+        bootstrap: values.text("controller.quorum.bootstrap.servers").unwrap_or_default(),
+        controller_listener: controller.as_ref().map(|(host, port)| (host.as_str(), *port)),
+        peer_listener: values.text("highwater.peer.listener"),
+    })
+}
+
+/// A listener for controllers that the map leaves out is PLAINTEXT where either is left to us, and
+/// else a mistake that would send in the clear what should be encrypted; so it is in Kafka.
+fn peer_security(values: &Values) -> Result<PeerSecurityConfig, String> {
+    let (listener, protocol) = listeners::controller_protocol(&listener_keys(values))?;
+    let protocol = match protocol {
+        None if values.is_given(PROTOCOL_MAP) && values.is_given(CONTROLLERS) => {
+            return Err(format!(
+                "{PROTOCOL_MAP} has no security protocol for the listener {listener} of \
+                 {CONTROLLERS}"
+            ));
+        }
+        protocol => protocol.unwrap_or_else(|| "PLAINTEXT".to_owned()),
+    };
+    let given = |key: &str| {
+        let own = values.of_listeners.get(key).map(String::as_str);
+        own.or_else(|| values.all.get(key)?.value.as_deref())
+    };
+    peer_security::resolve(&ListenerValues {
+        listener: &listener,
+        protocol: &protocol,
+        get: &given,
+    })
 }
 
 fn timing(values: &Values) -> ClusterTiming {
@@ -339,8 +398,8 @@ fn check_together(values: &Values) -> Result<(), String> {
                     only"
             .to_owned());
     }
-    if values.0.get("inter.broker.listener.name").is_some_and(|value| value.is_static)
-        && values.0.get("security.inter.broker.protocol").is_some_and(|value| value.is_static)
+    if values.is_given("inter.broker.listener.name")
+        && values.is_given("security.inter.broker.protocol")
     {
         return Err("inter.broker.listener.name and security.inter.broker.protocol are both \
                     given: allowed is one of them"

@@ -78,6 +78,20 @@ pub fn controller_endpoint(
     Ok(endpoints.find(is_controller).map(|endpoint| (endpoint.host, endpoint.port)))
 }
 
+/// The name of the listener for controllers, by which brokers reach each other, and its security
+/// protocol, if the map has one.
+///
+/// # Errors
+/// As for the listeners of clients.
+pub fn controller_protocol(keys: &ListenerKeys<'_>) -> Result<(String, Option<String>), String> {
+    let named: Vec<String> = elements(keys.controllers).map(str::to_ascii_uppercase).collect();
+    let opened = parse("listeners", keys.listeners)?.into_iter().map(|endpoint| endpoint.name);
+    let opened = opened.into_iter().find(|name| named.contains(name));
+    let name = opened.or(named.into_iter().next()).unwrap_or_else(|| "CONTROLLER".to_owned());
+    let protocol = protocol_map(keys.protocol_map)?.remove(&name);
+    Ok((name, protocol))
+}
+
 /// The listeners that clients are served on, checked.
 pub fn resolve(keys: &ListenerKeys<'_>) -> Result<Vec<ListenerConfig>, String> {
     let controllers: BTreeSet<String> =
@@ -329,6 +343,21 @@ mod tests {
             let local = local.parse().expect("an address");
             assert_eq!(listener.advertised_to(local), (host.to_owned(), 7));
         }
+    }
+
+    #[test]
+    fn brokers_speak_the_protocol_of_the_controllers_listener() {
+        let protocol = |listeners: &'static str, controllers: &'static str| {
+            let keys = ListenerKeys { controllers, ..keys(listeners, None) };
+            let (name, protocol) = controller_protocol(&keys).expect("they are fine");
+            (name, protocol.unwrap_or_default())
+        };
+        let named = |name: &str, protocol: &str| (name.to_owned(), protocol.to_owned());
+        let both = "PLAINTEXT://:1,secure://:2";
+        assert_eq!(protocol(both, "controller,Secure"), named("SECURE", "SASL_SSL"));
+        assert_eq!(protocol(both, "CONTROLLER"), named("CONTROLLER", "PLAINTEXT"));
+        assert_eq!(protocol(both, "SSL"), named("SSL", "SSL"));
+        assert_eq!(protocol(both, "OTHER"), named("OTHER", ""));
     }
 
     #[test]

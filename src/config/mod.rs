@@ -8,6 +8,7 @@ pub mod describe;
 pub mod environment;
 pub mod group;
 pub mod listeners;
+pub mod peer_security;
 pub mod peers;
 pub mod properties;
 pub mod topic;
@@ -15,5 +16,6 @@ pub mod value;
 
 pub use broker::{BrokerConfig, ConfigValue};
 pub use listeners::ListenerConfig;
+pub use peer_security::PeerSecurityConfig;
 pub use peers::{ClusterTiming, PeerConfig};
 pub use topic::TopicConfig;

@@ -11,6 +11,7 @@ mod cluster;
 mod cluster_changes;
 mod cluster_forming;
 mod cluster_losses;
+mod cluster_security;
 mod configs;
 mod consumer_client;
 mod coordinators;

@@ -14,13 +14,13 @@ use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use protocol::types::BrokerId;
 use storage::log_store::GroupId;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
 use super::frame::{self, FrameType, PeerFrame};
 use super::identity::{Identity, Met};
+use super::tls::{PeerStream, explained, refused};
 use super::{PeerError, PeerMessage, PeerTransport};
 use crate::limits::{
     PEER_CALLS_QUEUED, PEER_CONNECT_TIMEOUT, PEER_END_ATTEMPTS, PEER_END_TIMEOUT,
@@ -152,8 +152,7 @@ impl Connector {
                 Err(error) => error,
             };
             let why = format!("broker {} at {}: {error}", self.target, self.address);
-            if error.kind() == io::ErrorKind::PermissionDenied && why != last_refusal {
-                tracing::error!("{why}");
+            if why != last_refusal && is_said(error.kind(), &why) {
                 last_refusal.clone_from(&why);
             }
             refuse(first, &why);
@@ -161,40 +160,44 @@ impl Connector {
         }
     }
 
-    async fn connect(&self) -> io::Result<TcpStream> {
-        let connecting = async {
-            let mut stream = TcpStream::connect(&self.address).await?;
-            stream.set_nodelay(true)?;
-            self.introduce(&mut stream).await?;
-            Ok(stream)
-        };
-        let late = || io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
-        tokio::time::timeout(PEER_CONNECT_TIMEOUT, connecting).await.map_err(|_| late())?
-    }
-
-    async fn introduce(&self, stream: &mut TcpStream) -> io::Result<()> {
-        let met = introduce(&self.identity, stream).await?.broker_id;
-        if met != self.target {
-            return Err(refused(format!("broker {met} is there")));
+    async fn connect(&self) -> io::Result<PeerStream> {
+        let (stream, met) = in_time(reach(&self.identity, &self.address)).await?;
+        if met.broker_id != self.target {
+            return Err(refused(format!("broker {} is there", met.broker_id)));
         }
-        Ok(())
+        Ok(stream)
     }
 }
 
-fn refused(why: String) -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, why)
+/// Logs why there is no connection, unless nobody listens there: that is a broker's own affair.
+fn is_said(kind: io::ErrorKind, why: &str) -> bool {
+    match kind {
+        io::ErrorKind::PermissionDenied => tracing::error!("{why}"),
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::TimedOut => {
+            tracing::warn!("{why}");
+        }
+        _ => return false,
+    }
+    true
 }
 
-async fn introduce(identity: &Identity, stream: &mut TcpStream) -> io::Result<Met> {
-    let message = identity.hello().map_err(io::Error::other)?;
-    let frame_type = FrameType::Request;
-    let hello = PeerFrame { frame_type, correlation: 0, group: GroupId(0), message };
-    frame::write(stream, hello).await?;
-    let answer = frame::read(stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    if answer.frame_type != FrameType::Answer {
-        return Err(refused(answer.sentence()));
-    }
-    identity.check(&answer.message.head).map_err(refused)
+/// Connects, encrypts where that is asked for, and introduces this broker.
+async fn reach(identity: &Identity, address: &str) -> io::Result<(PeerStream, Met)> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = identity.tls() else {
+        let met = identity.introduce(&mut stream, &[]).await?;
+        return Ok((PeerStream::Plain(stream), met));
+    };
+    let (mut stream, channel) = tls.connect(stream, address).await?;
+    // A certificate of ours that is refused is heard of only now, in TLS 1.3.
+    let met = identity.introduce(&mut stream, &channel).await.map_err(explained)?;
+    Ok((PeerStream::Tls(stream), met))
+}
+
+async fn in_time<T>(reaching: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
+    tokio::time::timeout(PEER_CONNECT_TIMEOUT, reaching).await.map_err(late)?
 }
 
 /// Asks the broker at an address who votes on metadata, and where these are reached.
@@ -205,12 +208,8 @@ pub async fn ask_for_voters(
     identity: &Identity,
     address: &str,
 ) -> io::Result<BTreeMap<BrokerId, String>> {
-    let asking = async {
-        let mut stream = TcpStream::connect(address).await?;
-        Ok(introduce(identity, &mut stream).await?.voters)
-    };
-    let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
-    tokio::time::timeout(PEER_CONNECT_TIMEOUT, asking).await.map_err(|_| late())?
+    let (_, met) = in_time(reach(identity, address)).await?;
+    Ok(met.voters)
 }
 
 fn refuse(call: Call, why: &str) {
@@ -233,8 +232,25 @@ async fn refuse_for(pause: Duration, why: &str, calls: &mut mpsc::Receiver<Call>
 }
 
 /// Sends calls and hands out answers until the connection ends; says why it did.
-async fn converse(stream: TcpStream, first: Call, calls: &mut mpsc::Receiver<Call>) -> io::Error {
-    let (reader, mut writer) = stream.into_split();
+async fn converse(stream: PeerStream, first: Call, calls: &mut mpsc::Receiver<Call>) -> io::Error {
+    match stream {
+        PeerStream::Plain(stream) => {
+            let (reader, writer) = stream.into_split();
+            converse_over(reader, writer, first, calls).await
+        }
+        PeerStream::Tls(stream) => {
+            let (reader, writer) = tokio::io::split(stream);
+            converse_over(reader, writer, first, calls).await
+        }
+    }
+}
+
+async fn converse_over(
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    mut writer: impl AsyncWrite + Unpin,
+    first: Call,
+    calls: &mut mpsc::Receiver<Call>,
+) -> io::Error {
     let pending: Pending = Arc::new(Mutex::new(Some(HashMap::new())));
     let mut reading = tokio::spawn(read_answers(reader, pending.clone()));
     let mut correlation = 0;
@@ -266,7 +282,7 @@ async fn converse(stream: TcpStream, first: Call, calls: &mut mpsc::Receiver<Cal
 }
 
 async fn send(
-    writer: &mut OwnedWriteHalf,
+    writer: &mut (impl AsyncWrite + Unpin),
     correlation: u64,
     call: Call,
     pending: &Pending,
@@ -286,7 +302,7 @@ async fn send(
         .map_err(|_| stalled())?
 }
 
-async fn read_answers(mut reader: OwnedReadHalf, pending: Pending) -> io::Error {
+async fn read_answers(mut reader: impl AsyncRead + Unpin, pending: Pending) -> io::Error {
     loop {
         let frame = match frame::read(&mut reader).await {
             Ok(Some(frame)) => frame,

@@ -14,6 +14,7 @@ use storage::log_store::GroupId;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::PeerMessage;
+use super::tls::refused;
 use crate::limits::PEER_FRAME_BYTES;
 
 /// Type, correlation, group, kind, head length.
@@ -93,6 +94,14 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
 
 /// Reads a frame; `None` when the connection was closed between two.
 pub(super) async fn read<R: AsyncRead + Unpin>(stream: &mut R) -> io::Result<Option<PeerFrame>> {
+    read_within(stream, PEER_FRAME_BYTES).await
+}
+
+/// The same with another limit than that of all frames.
+pub(super) async fn read_within<R: AsyncRead + Unpin>(
+    stream: &mut R,
+    limit: usize,
+) -> io::Result<Option<PeerFrame>> {
     let mut prefix = [0; 4];
     match stream.read_exact(&mut prefix).await {
         Ok(_) => {}
@@ -100,7 +109,10 @@ pub(super) async fn read<R: AsyncRead + Unpin>(stream: &mut R) -> io::Result<Opt
         Err(error) => return Err(error),
     }
     let length = u32::from_be_bytes(prefix) as usize;
-    if !(FIXED_LEN..=PEER_FRAME_BYTES).contains(&length) {
+    if !(FIXED_LEN..=limit).contains(&length) {
+        if is_tls(prefix) {
+            return Err(refused("it speaks TLS, and this broker PLAINTEXT".to_owned()));
+        }
         return Err(malformed(format!("a frame of {length} bytes")));
     }
     let mut bytes = BytesMut::with_capacity(length);
@@ -111,6 +123,11 @@ pub(super) async fn read<R: AsyncRead + Unpin>(stream: &mut R) -> io::Result<Opt
         }
     }
     decode(bytes.freeze()).map(Some)
+}
+
+/// The first bytes of a handshake or of an alert; as a length they are far beyond the limit.
+fn is_tls([kind, major, ..]: [u8; 4]) -> bool {
+    matches!(kind, 0x15 | 0x16) && major == 3
 }
 
 fn decode(mut bytes: Bytes) -> io::Result<PeerFrame> {

@@ -10,13 +10,17 @@ use storage::log_store::GroupId;
 mod client;
 mod frame;
 mod identity;
+mod secret;
 mod server;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use client::{TcpPeers, ask_for_voters};
-pub use identity::Identity;
+pub use identity::{Identity, PeerSecurity};
+pub use secret::ClusterSecret;
 pub use server::{PeerHandler, serve_peers};
+pub use tls::PeerTls;
 
 /// A message between two replicas of a group. Small fields stand in `head`; record batches follow
 /// as raw bytes, by reference, so that no byte of them is copied on the way out.

@@ -1,12 +1,14 @@
 //! Answers other brokers over TCP.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use protocol::types::BrokerId;
 use storage::log_store::GroupId;
-use tokio::net::tcp::OwnedWriteHalf;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -14,8 +16,11 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::frame::{self, FrameType, PeerFrame};
 use super::identity::Identity;
+use super::tls::{PeerStream, part};
 use super::{PeerError, PeerMessage};
-use crate::limits::{PEER_ACCEPT_DELAY, PEER_CALLS_IN_FLIGHT, PEER_CONNECT_TIMEOUT};
+use crate::limits::{
+    PEER_ACCEPT_DELAY, PEER_CALLS_IN_FLIGHT, PEER_CONNECT_TIMEOUT, PEER_REFUSALS_REMEMBERED,
+};
 
 /// What answers the messages.
 pub trait PeerHandler: Send + Sync + 'static {
@@ -38,6 +43,7 @@ pub async fn serve_peers(
     stop: CancellationToken,
 ) {
     let connections = TaskTracker::new();
+    let door = Arc::new(Door { identity, refusals: Mutex::default() });
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         let stream = match accepted {
             Ok((stream, _)) => stream,
@@ -48,9 +54,9 @@ pub async fn serve_peers(
                 continue;
             }
         };
-        let (identity, handler, stop) = (identity.clone(), handler.clone(), stop.clone());
+        let (door, handler, stop) = (door.clone(), handler.clone(), stop.clone());
         connections.spawn(async move {
-            let served = stop.run_until_cancelled(serve_one(stream, &identity, handler)).await;
+            let served = stop.run_until_cancelled(serve_one(stream, &door, handler)).await;
             if let Some(Err(error)) = served {
                 tracing::debug!(%error, "a peer connection ended");
             }
@@ -61,21 +67,92 @@ pub async fn serve_peers(
 }
 
 async fn serve_one(
-    mut stream: TcpStream,
-    identity: &Identity,
+    stream: TcpStream,
+    door: &Door,
     handler: Arc<dyn PeerHandler>,
 ) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let late = || io::Error::new(io::ErrorKind::TimedOut, "no introduction in time");
-    let introduced = tokio::time::timeout(PEER_CONNECT_TIMEOUT, meet(&mut stream, identity));
-    let peer = introduced.await.map_err(|_| late())??;
-    let served = serve_peer(stream, &handler).await;
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no introduction in time");
+    let admitted = tokio::time::timeout(PEER_CONNECT_TIMEOUT, door.admit(stream));
+    let (stream, peer) = admitted.await.map_err(late)??;
+    let served = match stream {
+        PeerStream::Plain(stream) => {
+            let (reader, writer) = stream.into_split();
+            serve_peer(reader, writer, &handler).await
+        }
+        PeerStream::Tls(stream) => {
+            let (reader, writer) = tokio::io::split(stream);
+            serve_peer(reader, writer, &handler).await
+        }
+    };
     handler.on_disconnected(peer);
     served
 }
 
-async fn serve_peer(stream: TcpStream, handler: &Arc<dyn PeerHandler>) -> io::Result<()> {
-    let (mut reader, writer) = stream.into_split();
+/// Decides who comes in.
+struct Door {
+    identity: Arc<Identity>,
+    /// What was said of those who did not.
+    refusals: Mutex<HashSet<String>>,
+}
+
+impl Door {
+    /// The handshake, where there is one, and the exchange of introductions: who is there.
+    async fn admit(&self, mut stream: TcpStream) -> io::Result<(PeerStream, BrokerId)> {
+        stream.set_nodelay(true)?;
+        let from = stream.peer_addr()?.ip().to_canonical().to_string();
+        let (stream, met) = match self.identity.tls() {
+            None => match self.identity.meet(&mut stream, &[]).await {
+                Ok(met) => (PeerStream::Plain(stream), met),
+                Err(error) => return Err(self.refuse(error, &from, &mut stream).await),
+            },
+            Some(tls) => {
+                let (mut stream, channel) = match tls.accept(stream).await {
+                    Ok(accepted) => accepted,
+                    Err((error, mut stream)) => {
+                        return Err(self.refuse(error, &from, &mut stream).await);
+                    }
+                };
+                match self.identity.meet(&mut stream, &channel).await {
+                    Ok(met) => (PeerStream::Tls(stream), met),
+                    Err(error) => return Err(self.refuse(error, &from, &mut stream).await),
+                }
+            }
+        };
+        Ok((stream, met.broker_id))
+    }
+
+    /// Ends a connection that does not come in. Who is refused tries again and again: it is said
+    /// once.
+    async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        error: io::Error,
+        from: &str,
+        stream: &mut S,
+    ) -> io::Error {
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            self.say_once(format!("a connection from {from} was refused: {error}"));
+            part(stream).await;
+        }
+        error
+    }
+
+    fn say_once(&self, refusal: String) {
+        let mut refusals = self.refusals.lock();
+        if refusals.len() >= PEER_REFUSALS_REMEMBERED {
+            refusals.clear();
+        }
+        if !refusals.contains(&refusal) {
+            tracing::warn!("{refusal}");
+            refusals.insert(refusal);
+        }
+    }
+}
+
+async fn serve_peer(
+    mut reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+    handler: &Arc<dyn PeerHandler>,
+) -> io::Result<()> {
     let (answers, queued) = mpsc::channel(PEER_CALLS_IN_FLIGHT);
     // Given up with the connection, whoever still works on an answer.
     let writing = AbortOnDropHandle::new(tokio::spawn(write_answers(writer, queued)));
@@ -104,27 +181,8 @@ async fn serve_peer(stream: TcpStream, handler: &Arc<dyn PeerHandler>) -> io::Re
     writing.await.unwrap_or(Ok(()))
 }
 
-/// The exchange of introductions: who is there.
-async fn meet(stream: &mut TcpStream, identity: &Identity) -> io::Result<BrokerId> {
-    let hello = frame::read(stream).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let (correlation, group) = (hello.correlation, hello.group);
-    match identity.check(&hello.message.head) {
-        Ok(met) => {
-            let message = identity.hello().map_err(io::Error::other)?;
-            let frame_type = FrameType::Answer;
-            frame::write(stream, PeerFrame { frame_type, correlation, group, message }).await?;
-            Ok(met.broker_id)
-        }
-        Err(why) => {
-            tracing::warn!("{why}: it was refused");
-            frame::write(stream, PeerFrame::refusal(correlation, group, why.clone())).await?;
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
-        }
-    }
-}
-
 async fn write_answers(
-    mut writer: OwnedWriteHalf,
+    mut writer: impl AsyncWrite + Unpin,
     mut answers: mpsc::Receiver<PeerFrame>,
 ) -> io::Result<()> {
     while let Some(answer) = answers.recv().await {

@@ -13,7 +13,12 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Identity, PeerError, PeerHandler, PeerMessage, PeerTransport, TcpPeers, serve_peers};
+use super::{
+    Identity, PeerError, PeerHandler, PeerMessage, PeerSecurity, PeerTransport, TcpPeers,
+    serve_peers,
+};
+
+mod security;
 
 const ME: BrokerId = BrokerId(1);
 const PEER: BrokerId = BrokerId(2);
@@ -58,10 +63,15 @@ struct Server {
 
 impl Server {
     async fn start(at: &str, cluster_id: &str) -> Server {
+        Server::start_with(at, cluster_id, PeerSecurity::default()).await
+    }
+
+    async fn start_with(at: &str, cluster_id: &str, security: PeerSecurity) -> Server {
         let listener = TcpListener::bind(at).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (echo, stop) = (Arc::new(Echo::default()), CancellationToken::new());
-        let identity = Arc::new(Identity::new(PEER, cluster_id.to_owned()));
+        let identity = Identity::new(PEER, cluster_id.to_owned());
+        let identity = Arc::new(identity.with_security(security));
         let task = tokio::spawn(serve_peers(listener, identity, echo.clone(), stop.clone()));
         Server { address, echo, stop, task }
     }

@@ -258,3 +258,39 @@ fn a_topics_keys_are_typed() {
     assert_eq!(os.durability, Durability::Os);
     assert_eq!(os.topic_defaults.durability, Durability::Os);
 }
+
+#[test]
+fn brokers_among_several_are_protected_as_the_controllers_listener_says() {
+    const VOTERS: &str = "controller.quorum.voters=1@a:9093,2@b:9093,3@c:9093";
+    const STORES: [&str; 4] = [
+        "ssl.keystore.type=PEM",
+        "ssl.keystore.location=/store.pem",
+        "ssl.truststore.type=PEM",
+        "ssl.truststore.location=/trusted.pem",
+    ];
+    let with = |more: &[&'static str]| [&[VOTERS][..], &STORES[..], more].concat();
+    let map = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL";
+    assert!(load("", &[], &with(&[map])).peer_security.tls.is_some());
+    assert_eq!(load("", &[], &with(&[])).peer_security, PeerSecurityConfig::default());
+    let own = "listener.name.controller.ssl.client.auth=required";
+    let auth = load("", &[], &with(&[map, own])).peer_security.tls.map(|tls| tls.client_auth);
+    assert_eq!(auth, Some(peer_security::ClientAuth::Required));
+    let named = "controller.listener.names=SSL";
+    assert!(load("", &[], &with(&[named])).peer_security.tls.is_some());
+
+    let without = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT";
+    assert_eq!(load("", &[], &[VOTERS, without]).peer_security, PeerSecurityConfig::default());
+    let why = refused(&[VOTERS, without, "controller.listener.names=CONTROLLER"]);
+    assert!(why.contains("no security protocol for the listener CONTROLLER"), "{why}");
+    assert!(refused(&[VOTERS, map]).contains("ssl.keystore.location"));
+    assert_eq!(load("", &[], &[map]).peer_security, PeerSecurityConfig::default(), "it is alone");
+}
+
+#[test]
+fn the_clusters_secret_is_hidden() {
+    let pairs = ["controller.quorum.voters=1@a:1,2@b:1", "highwater.cluster.secret=tide"];
+    let config = load("", &[], &pairs);
+    assert!(config.peer_security.secret.is_some());
+    assert!(!format!("{:?}", config.peer_security).contains("tide"));
+    assert!(definitions::broker("highwater.cluster.secret").is_some_and(|row| row.is_sensitive()));
+}

@@ -2,7 +2,7 @@
 //!
 //! Pure: a table.
 
-use super::reasons::{NO_THREAD_POOLS, QUOTAS, RAFT_REPLICATES, SECURITY};
+use super::reasons::{NO_THREAD_POOLS, PEER_PROTOCOL, QUOTAS, RAFT_REPLICATES, SECURITY};
 use super::{Definition, int, list, long, string};
 
 const PROTOCOL_MAP: &str =
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("Length of one sample of client quotas."),
     string("security.inter.broker.protocol", Some("PLAINTEXT"))
         .one_of(&["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"])
-        .no_effect(SECURITY)
+        .no_effect(PEER_PROTOCOL)
         .doc("Security protocol among brokers, where inter.broker.listener.name is not given."),
     long("socket.connection.setup.timeout.max.ms", Some("30000"))
         .no_effect(RAFT_REPLICATES)

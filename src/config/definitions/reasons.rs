@@ -12,7 +12,12 @@ pub(super) const TIERED_STORAGE: &str = "tiered storage is not built";
 pub(super) const COMPACTION: &str = "compaction is not built yet";
 pub(super) const RAFT_REPLICATES: &str = "a partition is replicated by its Raft group";
 pub(super) const METADATA_LOG: &str = "the metadata log is a Raft group among the brokers";
-pub(super) const SECURITY: &str = "TLS and SASL are not built yet";
+pub(super) const SECURITY: &str = "TLS for clients and SASL are not built yet";
+pub(super) const PEER_PROTOCOL: &str =
+    "brokers reach each other by the controllers' listener, and its protocol counts";
+pub(super) const PEM_ONLY: &str = "stores are read in PEM, and PEM without a password only";
+pub(super) const READ_AT_START: &str = "certificates are read at start";
+pub(super) const TLS_VERSIONS: &str = "ssl.enabled.protocols says which versions there are";
 pub(super) const ACCESS_CONTROL: &str = "access control is not built yet";
 pub(super) const TOKENS: &str = "delegation tokens are not built";
 pub(super) const JVM: &str = "there is no JVM to load a class into";

@@ -2,7 +2,9 @@
 //!
 //! Pure: a table.
 
-use super::reasons::{ACCESS_CONTROL, JVM, SECURITY, TOKENS};
+use super::reasons::{
+    ACCESS_CONTROL, JVM, PEM_ONLY, READ_AT_START, SECURITY, TLS_VERSIONS, TOKENS,
+};
 use super::{Definition, boolean, class, double, int, list, long, password, short, string};
 
 const PRINCIPAL_BUILDER: &str =
@@ -208,92 +210,70 @@ pub(super) const ROWS: &[Definition] = &[
         .no_effect(JVM)
         .doc("Classes that bring security algorithms to the JVM."),
     boolean("ssl.allow.dn.changes", Some("false"))
-        .no_effect(SECURITY)
+        .no_effect(READ_AT_START)
         .doc("Whether a reloaded certificate may have another distinguished name."),
     boolean("ssl.allow.san.changes", Some("false"))
-        .no_effect(SECURITY)
+        .no_effect(READ_AT_START)
         .doc("Whether a reloaded certificate may have other alternative names."),
-    list("ssl.cipher.suites", Some(""))
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("Cipher suites that are allowed."),
+    list("ssl.cipher.suites", Some("")).doc(
+        "Cipher suites, of the safe ones, that brokers use among themselves; empty: all of these.",
+    ),
     string("ssl.client.auth", Some("none"))
         .one_of(&["required", "requested", "none"])
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("Whether clients must, may or need not show a certificate."),
+        .doc("Whether a broker that calls another must, may or need not show a certificate."),
     list("ssl.enabled.protocols", Some("TLSv1.2,TLSv1.3"))
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("TLS versions that are allowed."),
+        .doc("TLS versions that brokers may use among themselves: TLSv1.2 and TLSv1.3."),
     string("ssl.endpoint.identification.algorithm", Some("https"))
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("How a server's name is compared with its certificate."),
+        .doc("https: a broker's certificate must have the name that it is called by; empty: any."),
     class("ssl.engine.factory.class", None)
         .per_broker()
         .no_effect(JVM)
         .doc("Class that makes the JVM's TLS engines."),
     password("ssl.key.password", None)
         .per_broker()
-        .no_effect(SECURITY)
+        .no_effect(PEM_ONLY)
         .doc("Password of the private key."),
     string("ssl.keymanager.algorithm", Some("SunX509"))
         .per_broker()
-        .no_effect(SECURITY)
+        .no_effect(JVM)
         .doc("Key manager of the JVM."),
     password("ssl.keystore.certificate.chain", None)
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("Certificate chain in PEM."),
-    password("ssl.keystore.key", None).per_broker().no_effect(SECURITY).doc("Private key in PEM."),
+        .doc("This broker's certificate chain in PEM, with ssl.keystore.key."),
+    password("ssl.keystore.key", None).doc("This broker's private key in PEM, unencrypted."),
     string("ssl.keystore.location", None)
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("File with private key and certificate."),
+        .doc("File with this broker's private key and certificate chain, in PEM."),
     password("ssl.keystore.password", None)
         .per_broker()
-        .no_effect(SECURITY)
+        .no_effect(PEM_ONLY)
         .doc("Password of the key store."),
     string("ssl.keystore.type", Some("JKS"))
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("Format of the key store."),
+        .doc("Format of the key store: PEM must be said, for it is the only one that is read."),
     string("ssl.principal.mapping.rules", Some("DEFAULT"))
         .no_effect(SECURITY)
         .doc("Rules by which a certificate's name becomes a principal."),
     string("ssl.protocol", Some("TLSv1.3"))
         .per_broker()
-        .no_effect(SECURITY)
+        .no_effect(TLS_VERSIONS)
         .doc("TLS version that is tried first."),
-    string("ssl.provider", None)
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("Security provider of the JVM."),
+    string("ssl.provider", None).per_broker().no_effect(JVM).doc("Security provider of the JVM."),
     string("ssl.secure.random.implementation", None)
         .per_broker()
-        .no_effect(SECURITY)
+        .no_effect(JVM)
         .doc("Random generator of the JVM."),
     string("ssl.trustmanager.algorithm", Some("PKIX"))
         .per_broker()
-        .no_effect(SECURITY)
+        .no_effect(JVM)
         .doc("Trust manager of the JVM."),
     password("ssl.truststore.certificates", None)
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("Trusted certificates in PEM."),
+        .doc("Certificates in PEM of authorities that other brokers are trusted by."),
     string("ssl.truststore.location", None)
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("File with trusted certificates."),
+        .doc("File with certificates of authorities that other brokers are trusted by, in PEM."),
     password("ssl.truststore.password", None)
         .per_broker()
-        .no_effect(SECURITY)
+        .no_effect(PEM_ONLY)
         .doc("Password of the trust store."),
     string("ssl.truststore.type", Some("JKS"))
-        .per_broker()
-        .no_effect(SECURITY)
-        .doc("Format of the trust store."),
+        .doc("Format of the trust store: PEM must be said, for it is the only one that is read."),
     string("super.users", Some(""))
         .no_effect(ACCESS_CONTROL)
         .doc("Principals that may do everything."),

@@ -5,7 +5,7 @@
 use super::reasons::{
     JVM, METADATA_LOG, METRICS, NO_PURGATORY, NO_THREAD_POOLS, RAFT_REPLICATES, TELEMETRY,
 };
-use super::{Definition, boolean, class, int, list, long, string};
+use super::{Definition, boolean, class, int, list, long, password, string};
 
 /// The rows, by name.
 pub(super) const ROWS: &[Definition] = &[
@@ -48,6 +48,10 @@ pub(super) const ROWS: &[Definition] = &[
         .doc("After how many requests Kafka clears delayed fetches."),
     string("highwater.cluster.id", None)
         .doc("Id of the cluster, used by its very first start; else one is made."),
+    password("highwater.cluster.secret", None)
+        .doc("What all brokers of the cluster know: who does not is refused by those who do."),
+    string("highwater.cluster.secret.file", None)
+        .doc("File with the cluster's secret, instead of highwater.cluster.secret."),
     string("highwater.http.listener", Some("0.0.0.0:9644"))
         .doc("Address of metrics and health over HTTP; empty turns it off."),
     int("highwater.lag.max.series", Some("1000")).at_least(0).doc(

@@ -220,6 +220,7 @@ pub const KNOWN: &[Known] = &[
         "*configs[producer.id.expiration.ms].read_only",
         "The same.",
     ),
+    Known("DescribeConfigs", "the broker, all", "*configs[ssl.*].read_only", "The same."),
     Known("DescribeConfigs", "the broker, all", "*configs[metric.reporters]*", "There is no JMX."),
     Known(
         "DescribeConfigs",

@@ -37,6 +37,7 @@ const PURE: &[&str] = &[
     "compat-tests/src/bin/chaos/rules.rs",
     "compat-tests/src/bin/chaos/schedule.rs",
     "compat-tests/src/bin/chaos/stalls.rs",
+    "compat-tests/src/pauses.rs",
     "protocol/src/api.rs",
     "protocol/src/compression.rs",
     "protocol/src/consumer_protocol.rs",

@@ -64,6 +64,20 @@ impl BrokerOptions {
         self
     }
 
+    /// Where clients connect, when it shall not be a free port.
+    #[must_use]
+    pub fn client_port(mut self, port: u16) -> BrokerOptions {
+        self.port = port;
+        self
+    }
+
+    /// Where the controller of Apache Kafka listens, when it shall not be a free port.
+    #[must_use]
+    pub fn controller_port(mut self, port: u16) -> BrokerOptions {
+        self.http_port = port;
+        self
+    }
+
     /// Adds `key=value`.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> BrokerOptions {
@@ -178,6 +192,16 @@ impl Broker {
     /// # Errors
     /// That it did not start, and what it has logged.
     pub fn try_start(options: BrokerOptions) -> io::Result<Broker> {
+        let mut broker = Broker::spawn(options)?;
+        broker.wait_until_ready()?;
+        Ok(broker)
+    }
+
+    /// Starts the process, and does not wait: one of several that need each other.
+    ///
+    /// # Errors
+    /// There is no such program.
+    pub fn spawn(options: BrokerOptions) -> io::Result<Broker> {
         let process = if options.kafka {
             let pid = start_kafka(&options).map_err(|error| explained("Apache Kafka", &error))?;
             Process::Kafka(pid)
@@ -186,12 +210,14 @@ impl Broker {
             let binary = options.binary.display().to_string();
             Process::Child(command.spawn().map_err(|error| explained(&binary, &error))?)
         };
-        let mut broker = Broker { options, process };
-        broker.wait_until_ready()?;
-        Ok(broker)
+        Ok(Broker { options, process })
     }
 
-    fn wait_until_ready(&mut self) -> io::Result<()> {
+    /// Waits until it takes connections.
+    ///
+    /// # Errors
+    /// It has ended, or takes too long; and what it has logged.
+    pub fn wait_until_ready(&mut self) -> io::Result<()> {
         let within = if self.options.kafka { JVM_READY_WITHIN } else { READY_WITHIN };
         let deadline = Instant::now() + within;
         while TcpStream::connect(self.address()).is_err() {

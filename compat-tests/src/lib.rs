@@ -9,8 +9,11 @@
 pub mod batches;
 pub mod broker;
 pub mod client;
+pub mod cluster;
 pub mod load;
+pub mod pauses;
 pub mod requests;
+pub mod router;
 
 pub use broker::{Broker, BrokerOptions};
 pub use client::Connection;

@@ -64,8 +64,17 @@ impl Load {
     /// # Errors
     /// A connection cannot be opened.
     pub fn new(address: SocketAddr, frames: Vec<Vec<Vec<u8>>>) -> io::Result<Load> {
-        let sender = |frames| Ok(Sender { connection: Connection::open(address)?, frames });
-        Ok(Load { senders: frames.into_iter().map(sender).collect::<io::Result<_>>()? })
+        Load::to(frames.into_iter().map(|frames| (address, frames)).collect())
+    }
+
+    /// The same, where each connection has an address of its own.
+    ///
+    /// # Errors
+    /// A connection cannot be opened.
+    pub fn to(senders: Vec<(SocketAddr, Vec<Vec<u8>>)>) -> io::Result<Load> {
+        let sender =
+            |(address, frames)| Ok(Sender { connection: Connection::open(address)?, frames });
+        Ok(Load { senders: senders.into_iter().map(sender).collect::<io::Result<_>>()? })
     }
 
     /// Sends for `time`, and waits for every answer.

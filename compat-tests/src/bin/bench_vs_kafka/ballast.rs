@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 /// What is held or handed out at once.
 const CHUNK_BYTES: usize = 64 << 20;
-/// What a load may write before it waits for the host.
-const ROOM_CHUNKS: usize = 32;
+/// Gigabytes that a load of one broker may write before it waits for the host.
+pub const ROOM_GIBIBYTES: usize = 2;
 /// Memory that stays free beside it, for the processes. As little as they can live with: the
 /// kernel hands out whatever is free, and what nobody has written to would be among it.
 const SPARE_BYTES: u64 = 512 << 20;
@@ -22,14 +22,14 @@ const PAGE_BYTES: usize = 4096;
 static HELD: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// Takes what is free into the ballast, then frees as much as a load may write.
-pub fn make_room() {
+pub fn make_room(gibibytes: usize) {
     let mut held = HELD.lock();
     while free_bytes() > SPARE_BYTES {
         let mut chunk = vec![0; CHUNK_BYTES];
         chunk.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = 1);
         held.push(chunk);
     }
-    let kept = held.len().saturating_sub(ROOM_CHUNKS);
+    let kept = held.len().saturating_sub(gibibytes * (1 << 30) / CHUNK_BYTES);
     held.truncate(kept);
 }
 

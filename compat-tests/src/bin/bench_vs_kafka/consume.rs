@@ -39,7 +39,7 @@ pub fn measure(turn: &mut Turn, tools: &Tools, name: &str) -> Result<(), String>
     let mut connection = turn.broker.connect();
     connection.create_topic(&topic, BACKLOG.partitions);
     let mut load = BACKLOG.load(turn.broker.address(), &topic);
-    ballast::make_room();
+    ballast::make_room(ballast::ROOM_GIBIBYTES);
     let sent = load.run(turn.settings.each * 2).map_err(|error| error.to_string())?;
     for (state, cold) in [("warm", false), ("dropped from memory", true)] {
         if cold {

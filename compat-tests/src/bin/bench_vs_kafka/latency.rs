@@ -1,11 +1,12 @@
 //! From the moment when a record is due to be sent to the moment when a waiting consumer has it, at
 //! fixed rates: a broker that stalls does not make the sender wait with the next ones.
 
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use compat_tests::Broker;
+use compat_tests::Connection;
 use compat_tests::batches::{batch, split};
 use compat_tests::requests::{FETCH_VERSION, PRODUCE_VERSION, fetch, only_fetched, produce};
 use kafka_protocol::messages::ProduceRequest;
@@ -17,32 +18,44 @@ use crate::results::Better;
 /// How many loads' time one measurement takes: the tail needs many records.
 const LOADS: u32 = 2;
 
+/// Shares of the records took no longer than that.
+pub struct Times {
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub p999_ms: f64,
+}
+
 /// Measures at a rate of records per second.
 pub fn measure(turn: &mut Turn, rate: u32, durability: Durability) {
     let topic = new_topic();
     let mut connection = turn.broker.connect();
     connection.create_topic(&topic, 1);
-    let count = (turn.settings.each * LOADS).as_secs_f64() * f64::from(rate);
-    let count = (count as usize).max(20);
-    // The first records of a topic are not what a producer sees.
-    run(turn.broker, &topic, rate, 20, 0);
-    let mut times = run(turn.broker, &topic, rate, count, 20);
-    times.sort_unstable();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+    let times = times(turn.broker.address(), &topic, rate, turn.settings.each * LOADS);
     let sync = if durability == Durability::Fsync { ", fsync" } else { "" };
     let name = format!("end to end, {rate} records of 100 B a second{sync}");
-    for (metric, share) in [("p50 ms", 0.5), ("p99 ms", 0.99), ("p99.9 ms", 0.999)] {
-        turn.add("latency", &name, metric, Better::Less, at(share));
-    }
+    turn.add("latency", &name, "p50 ms", Better::Less, times.p50_ms);
+    turn.add("latency", &name, "p99 ms", Better::Less, times.p99_ms);
+    turn.add("latency", &name, "p99.9 ms", Better::Less, times.p999_ms);
     connection.delete_topic(&topic);
 }
 
+/// The same, of a new topic with one partition whose leader is at an address.
+pub fn times(leader: SocketAddr, topic: &str, rate: u32, time: Duration) -> Times {
+    let count = (time.as_secs_f64() * f64::from(rate)) as usize;
+    // The first records of a topic are not what a producer sees.
+    run(leader, topic, rate, 20, 0);
+    let mut times = run(leader, topic, rate, count.max(20), 20);
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+    Times { p50_ms: at(0.5), p99_ms: at(0.99), p999_ms: at(0.999) }
+}
+
 /// Sends `count` records at the rate to a log with `first` records; returns how long each took.
-fn run(broker: &Broker, topic: &str, rate: u32, count: usize, first: i64) -> Vec<Duration> {
+fn run(leader: SocketAddr, topic: &str, rate: u32, count: usize, first: i64) -> Vec<Duration> {
     let due: Mutex<Vec<Instant>> = Mutex::new(Vec::with_capacity(count));
     thread::scope(|scope| {
-        let receiver = scope.spawn(|| receive(broker, topic, count, first, &due));
-        let mut producer = broker.connect();
+        let receiver = scope.spawn(|| receive(leader, topic, count, first, &due));
+        let mut producer = connect(leader);
         let mut answers = producer.try_clone().expect("a connection has two ends");
         scope.spawn(move || {
             for _ in 0..count {
@@ -66,13 +79,13 @@ fn run(broker: &Broker, topic: &str, rate: u32, count: usize, first: i64) -> Vec
 }
 
 fn receive(
-    broker: &Broker,
+    leader: SocketAddr,
     topic: &str,
     count: usize,
     first: i64,
     due: &Mutex<Vec<Instant>>,
 ) -> Vec<Duration> {
-    let mut consumer = broker.connect();
+    let mut consumer = connect(leader);
     let mut times = Vec::with_capacity(count);
     let mut offset = first;
     while times.len() < count {
@@ -90,4 +103,8 @@ fn receive(
         }
     }
     times
+}
+
+fn connect(leader: SocketAddr) -> Connection {
+    Connection::open(leader).expect("the broker takes connections")
 }

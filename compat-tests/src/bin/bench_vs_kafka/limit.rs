@@ -30,7 +30,7 @@ pub fn measure(settings: &Settings, results: &mut Results) -> Result<(), String>
         let connections = shape.producers;
         let server = thread::spawn(move || serve(&listener, file, connections));
         let mut load = shape.load(address, "limit");
-        ballast::make_room();
+        ballast::make_room(ballast::ROOM_GIBIBYTES);
         let sent = load.run(settings.each).map_err(|error| error.to_string())?;
         drop(load);
         server.join().map_err(|_| "the receiver failed")?.map_err(|error| error.to_string())?;

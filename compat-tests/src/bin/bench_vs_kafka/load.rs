@@ -2,6 +2,7 @@
 //! request encoded once and sent again and again, so that next to nothing of the machine goes to
 //! the client.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -52,9 +53,18 @@ impl Shape {
 
     /// The load, ready to run.
     pub fn load(&self, address: SocketAddr, topic: &str) -> Load {
+        self.load_by(|_| address, topic).expect("the broker takes connections")
+    }
+
+    /// The same, where each partition has a broker that takes it.
+    pub fn load_by(&self, address: impl Fn(i32) -> SocketAddr, topic: &str) -> io::Result<Load> {
         let records = self.batch();
-        let frames = (0..self.producers).map(|number| self.frames(topic, number, &records));
-        Load::new(address, frames.collect()).expect("the broker takes connections")
+        let sender = |number: usize| {
+            // A connection with several partitions is one to a broker that takes them all.
+            let address = address(number as i32 % self.partitions);
+            (address, self.frames(topic, number, &records))
+        };
+        Load::to((0..self.producers).map(sender).collect())
     }
 
     /// The requests that one connection sends in turn: together they touch all its partitions.
@@ -100,7 +110,7 @@ pub fn produce(broker: &Broker, shape: &Shape, time: Duration) -> Cost {
     let mut connection = broker.connect();
     connection.create_topic(&topic, shape.partitions);
     let mut load = shape.load(broker.address(), &topic);
-    ballast::make_room();
+    ballast::make_room(ballast::ROOM_GIBIBYTES);
     // The first batches open files and groups.
     load.run(time / 5).expect("the load runs");
     let cpu = broker.cpu_time();

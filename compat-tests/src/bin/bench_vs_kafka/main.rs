@@ -4,6 +4,7 @@
 //! measures both at everything; what is told are medians over the rounds, their spread, and the
 //! ratios within a round.
 //!
+//! `--three` races three brokers against three (3 rounds, 2 seconds of each load).
 //! `--rounds N` (5), `--seconds S` of each load (0.8), `--quick` (one round, short loads),
 //! `--only TEXT` what has the text in its name, `--without-tools` no JVM clients and no librdkafka,
 //! `--results DIR` where results.json, table.md and the pictures go, `--render DIR` makes table and
@@ -22,6 +23,7 @@ mod plan;
 mod race;
 mod render;
 mod results;
+mod three;
 mod tools;
 
 use std::path::PathBuf;
@@ -44,9 +46,12 @@ pub struct Settings {
     pub only: String,
     /// JVM clients and librdkafka too.
     pub with_tools: bool,
+    /// Three brokers each.
+    pub three: bool,
     /// One round, to see that everything runs.
     pub quick: bool,
-    results: PathBuf,
+    /// Where results are written to.
+    pub results: PathBuf,
     render: bool,
     document: Option<PathBuf>,
 }
@@ -59,6 +64,7 @@ impl Settings {
             each: Duration::from_millis(800),
             only: String::new(),
             with_tools: true,
+            three: false,
             quick: false,
             results: PathBuf::from("target/bench-vs-kafka"),
             render: false,
@@ -75,6 +81,12 @@ impl Settings {
                 "--results" => settings.results = value()?.into(),
                 "--document" => settings.document = Some(value()?.into()),
                 "--render" => (settings.results, settings.render) = (value()?.into(), true),
+                "--three" => {
+                    settings.three = true;
+                    settings.rounds = 3;
+                    settings.each = Duration::from_secs(2);
+                    settings.results = PathBuf::from("target/bench-cluster-vs-kafka");
+                }
                 "--quick" => {
                     settings.quick = true;
                     settings.rounds = 1;
@@ -123,7 +135,7 @@ fn bench() -> Result<(), String> {
     };
     render::write(&results, &settings.results)?;
     if let Some(document) = &settings.document {
-        render::put_into(&results, document)?;
+        render::put_into(&results, document, settings.three)?;
     }
     print!("{}", render::markdown(&results));
     Ok(())
@@ -136,8 +148,12 @@ fn race(settings: &Settings) -> Result<Results, String> {
     if std::process::Command::new("java").arg("-version").output().is_err() {
         return Err("there is no java, which Apache Kafka needs".to_owned());
     }
-    let tools = tools::Tools::prepare(settings)?;
     let mut results = Results::new(settings.rounds, settings.each.as_secs_f64());
+    if settings.three {
+        three::race(settings, &mut results)?;
+        return Ok(results);
+    }
+    let tools = tools::Tools::prepare(settings)?;
     let started = Instant::now();
     for round in 0..settings.rounds {
         limit::measure(settings, &mut results)?;

@@ -38,7 +38,7 @@ impl Plan {
 }
 
 /// 1 KB records in batches of 16 KB from 50 producers to 12 partitions, acks=all.
-const USUAL: Shape = Shape {
+pub const USUAL: Shape = Shape {
     producers: 50,
     partitions: 12,
     batch_bytes: 16_384,
@@ -46,7 +46,8 @@ const USUAL: Shape = Shape {
     acks: -1,
     codec: Codec::None,
 };
-const MEGABYTE: usize = 1_000_000;
+/// Bytes of a large batch.
+pub const MEGABYTE: usize = 1_000_000;
 
 fn loads(durability: Durability) -> Vec<(&'static str, Shape)> {
     let synced = vec![

@@ -87,9 +87,13 @@ pub fn turn(
 }
 
 fn options(settings: &Settings, who: Who, durability: Durability, dir: &Path) -> BrokerOptions {
-    let options = BrokerOptions::new(&settings.binary, dir)
-        .kafka(who == Who::Kafka)
-        .with("log.segment.delete.delay.ms", "1000");
+    let options = BrokerOptions::new(&settings.binary, dir).kafka(who == Who::Kafka);
+    configured(options, who, durability)
+}
+
+/// What a broker is given in every race.
+pub fn configured(options: BrokerOptions, who: Who, durability: Durability) -> BrokerOptions {
+    let options = options.with("log.segment.delete.delay.ms", "1000");
     match (who, durability) {
         (Who::Highwater, Durability::Os) => options.with("highwater.durability", "os"),
         (Who::Highwater, Durability::Fsync) => options.with("highwater.durability", "fsync"),

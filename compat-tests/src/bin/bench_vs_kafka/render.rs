@@ -10,6 +10,8 @@ use crate::results::{Results, Row, median, spread};
 /// The document's marks.
 const BEGIN: &str = "<!-- results: made by bench-vs-kafka -->";
 const END: &str = "<!-- end of results -->";
+const BEGIN_THREE: &str = "<!-- results of three brokers: made by bench-vs-kafka -->";
+const END_THREE: &str = "<!-- end of results of three brokers -->";
 
 /// Writes `table.md` and the pictures.
 pub fn write(results: &Results, dir: &Path) -> Result<(), String> {
@@ -25,12 +27,14 @@ pub fn write(results: &Results, dir: &Path) -> Result<(), String> {
 }
 
 /// Replaces what is between the document's marks.
-pub fn put_into(results: &Results, document: &Path) -> Result<(), String> {
+pub fn put_into(results: &Results, document: &Path, three: bool) -> Result<(), String> {
+    let (begin_mark, end_mark) = if three { (BEGIN_THREE, END_THREE) } else { (BEGIN, END) };
     let name = document.display();
     let text = fs::read_to_string(document).map_err(|error| format!("{name}: {error}"))?;
-    let begin = text.find(BEGIN).ok_or(format!("{name} has no line {BEGIN}"))? + BEGIN.len();
-    let end = text.find(END).ok_or(format!("{name} has no line {END}"))?;
-    let new = format!("{}\n\n{}{}", &text[..begin], markdown(results), &text[end..]);
+    let begin = text.find(begin_mark).ok_or(format!("{name} has no line {begin_mark}"))?;
+    let end = text.find(end_mark).ok_or(format!("{name} has no line {end_mark}"))?;
+    let new =
+        format!("{}\n\n{}{}", &text[..begin + begin_mark.len()], markdown(results), &text[end..]);
     fs::write(document, new).map_err(|error| format!("{name}: {error}"))
 }
 
@@ -106,6 +110,7 @@ fn cell(values: &[f64]) -> String {
 /// Three digits that say something.
 pub fn short(value: f64) -> String {
     match value.abs() {
+        0.0 => "0".to_owned(),
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
@@ -140,9 +145,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("doc.md");
         fs::write(&path, format!("above\n{BEGIN}\nold\n{END}\nbelow\n")).expect("written");
-        put_into(&results(), &path).expect("replaced");
+        put_into(&results(), &path, false).expect("replaced");
         let once = fs::read_to_string(&path).expect("read");
-        put_into(&results(), &path).expect("replaced");
+        put_into(&results(), &path, false).expect("replaced");
         assert_eq!(fs::read_to_string(&path).expect("read"), once);
         assert!(once.starts_with("above\n") && once.ends_with("below\n") && !once.contains("old"));
     }

@@ -66,7 +66,7 @@ impl Tools {
         for (name, shape) in shapes {
             let topic = new_topic();
             turn.broker.connect().create_topic(&topic, shape.partitions);
-            ballast::make_room();
+            ballast::make_room(ballast::ROOM_GIBIBYTES);
             let cpu = turn.broker.cpu_time();
             let line = output_of(
                 Command::new(program)
@@ -119,7 +119,7 @@ impl Tools {
         for (name, test) in tests {
             let topic = new_topic();
             turn.broker.connect().create_topic(&topic, PERF_TEST_PARTITIONS);
-            ballast::make_room();
+            ballast::make_room(ballast::ROOM_GIBIBYTES);
             let records = if turn.settings.quick { test.records / 20 } else { test.records };
             let cpu = turn.broker.cpu_time();
             let text = output_of(

@@ -1,5 +1,4 @@
-//! What every client of a run has: connections that may break, and an idea of who leads that may
-//! be old. As Kafka's clients do, it never believes in a leader of a lower epoch than it has seen.
+//! What every client of a run has: its way to the brokers, its chance, and what it did.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use compat_tests::Connection;
-use compat_tests::requests::{FETCH_VERSION, METADATA_VERSION, fetch, metadata};
+use compat_tests::requests::{FETCH_VERSION, fetch};
+use compat_tests::router::Router;
+pub use compat_tests::router::{Failure, Leader, error_name};
 use kafka_protocol::protocol::Request;
-use protocol::ErrorCode;
 
 use crate::history::{History, Ms, Partition, Value};
 use crate::schedule::Dice;
@@ -131,56 +131,6 @@ impl Shared {
     }
 }
 
-/// Who leads a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leader {
-    /// The broker.
-    pub id: i32,
-    /// Since which epoch.
-    pub epoch: i32,
-}
-
-/// Why something was not answered with a success.
-#[derive(Debug)]
-pub enum Failure {
-    /// The broker has said so.
-    Answered(i16),
-    /// No answer.
-    Broken(io::ErrorKind),
-    /// Nobody knows whom to ask.
-    NoLeader,
-}
-
-impl Failure {
-    /// What the broker has said, if it has.
-    pub fn code(&self) -> Option<ErrorCode> {
-        match self {
-            Failure::Answered(code) => ErrorCode::from_code(*code),
-            Failure::Broken(_) | Failure::NoLeader => None,
-        }
-    }
-
-    /// As the table of errors names it.
-    pub fn name(&self) -> String {
-        match self {
-            Failure::Answered(code) => error_name(*code),
-            Failure::Broken(kind) => format!("connection: {kind}"),
-            Failure::NoLeader => "no leader known".to_owned(),
-        }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Broken(error.kind())
-    }
-}
-
-/// The name of an error code.
-pub fn error_name(code: i16) -> String {
-    ErrorCode::from_code(code).map_or(format!("error {code}"), |error| error.name().to_owned())
-}
-
 /// One client.
 #[derive(Debug)]
 pub struct Client<'a> {
@@ -190,9 +140,7 @@ pub struct Client<'a> {
     pub dice: Dice,
     /// What it did.
     pub history: History,
-    connections: BTreeMap<i32, Connection>,
-    leaders: BTreeMap<Partition, Leader>,
-    known_epochs: BTreeMap<Partition, i32>,
+    router: Router,
 }
 
 impl<'a> Client<'a> {
@@ -202,9 +150,7 @@ impl<'a> Client<'a> {
             shared,
             dice: Dice::new(seed),
             history: History::default(),
-            connections: BTreeMap::new(),
-            leaders: BTreeMap::new(),
-            known_epochs: BTreeMap::new(),
+            router: Router::new(shared.addresses.clone(), TIMEOUT),
         }
     }
 
@@ -215,7 +161,7 @@ impl<'a> Client<'a> {
         version: i16,
         request: &R,
     ) -> io::Result<R::Response> {
-        self.call_within(broker, version, request, TIMEOUT)
+        self.router.call(broker, version, request)
     }
 
     /// The same, with more patience.
@@ -226,20 +172,12 @@ impl<'a> Client<'a> {
         request: &R,
         timeout: Duration,
     ) -> io::Result<R::Response> {
-        let mut connection = match self.connections.remove(&broker) {
-            Some(connection) => connection,
-            None => self.connect(broker)?,
-        };
-        connection.set_read_timeout(timeout)?;
-        let answer = connection.try_call(version, request)?;
-        self.connections.insert(broker, connection);
-        Ok(answer)
+        self.router.call_within(broker, version, request, timeout)
     }
 
     /// A new connection of its own.
     pub fn connect(&self, broker: i32) -> io::Result<Connection> {
-        let address = self.shared.addresses.get(&broker).ok_or(io::ErrorKind::NotFound)?;
-        Connection::open_within(*address, TIMEOUT)
+        self.router.connect(broker)
     }
 
     /// Some broker.
@@ -250,28 +188,15 @@ impl<'a> Client<'a> {
 
     /// The leader as it is known, or as some broker says now.
     pub fn leader(&mut self, partition: Partition) -> Result<Leader, Failure> {
-        if let Some(leader) = self.leaders.get(&partition) {
-            return Ok(*leader);
-        }
+        let ask = self.anyone();
         let (topic, index) = self.shared.place(partition);
-        let broker = self.anyone();
-        let answer = self.call(broker, METADATA_VERSION, &metadata(&[topic], false))?;
-        let rows = answer.topics.iter().flat_map(|topic| &topic.partitions);
-        let row = rows.into_iter().find(|row| row.partition_index == index);
-        let row = row.filter(|row| row.leader_id.0 >= 0).ok_or(Failure::NoLeader)?;
-        let leader = Leader { id: row.leader_id.0, epoch: row.leader_epoch };
-        let known = self.known_epochs.entry(partition).or_insert(leader.epoch);
-        if leader.epoch < *known {
-            return Err(Failure::NoLeader);
-        }
-        *known = leader.epoch;
-        self.leaders.insert(partition, leader);
-        Ok(leader)
+        self.router.leader(topic, index, ask)
     }
 
     /// Asks anew who leads, the next time.
     pub fn forget(&mut self, partition: Partition) {
-        self.leaders.remove(&partition);
+        let (topic, index) = self.shared.place(partition);
+        self.router.forget(topic, index);
     }
 
     /// What stands in a partition from an offset on, as its leader says.

@@ -1,7 +1,7 @@
 //! Three brokers: their processes, their addresses, and what is done to them with signals.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -11,18 +11,14 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use compat_tests::BrokerOptions;
-use compat_tests::broker::free_ports;
+pub use compat_tests::cluster::IDS;
+use compat_tests::cluster::{ALLOWED_ERRORS, Addresses};
 
 use crate::network::Network;
 use crate::rules::{Host, address};
 
-/// The brokers' ids.
-pub const IDS: [i32; 3] = [1, 2, 3];
-
 /// How long a broker may take to end after SIGTERM.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
-/// What a broker may log as an error: openraft, of what was under way when its group was closed.
-const ALLOWED_ERRORS: &[&str] = &["failed to send HeartbeatProgress", "openraft::raft::raft_inner"];
 /// How many lines of a broker's log are shown when it has ended by itself.
 const LAST_LINES: usize = 15;
 
@@ -59,21 +55,15 @@ impl Cluster {
         plan: &Plan,
         network: Option<Arc<Network>>,
     ) -> io::Result<(Cluster, BTreeMap<i32, SocketAddr>)> {
-        let (clients, peers) = match &network {
-            Some(_) => (in_network(9092), in_network(9093)),
-            None => (on_loopback()?, on_loopback()?),
+        let addresses = match &network {
+            Some(_) => Addresses { clients: in_network(9092), peers: in_network(9093) },
+            None => Addresses::on_loopback()?,
         };
-        let voters = peers.iter().map(|(id, address)| format!("{id}@{address}"));
-        let voters = voters.collect::<Vec<_>>().join(",");
         let mut nodes = BTreeMap::new();
-        for (id, address) in &clients {
+        for id in IDS {
             let dir = plan.dir.join(format!("broker-{id}"));
-            let mut options = BrokerOptions::new(&plan.binary, &dir)
-                .with("node.id", &id.to_string())
-                .with("listeners", &format!("PLAINTEXT://{address}"))
-                .with("advertised.listeners", &format!("PLAINTEXT://{address}"))
-                .with("controller.quorum.voters", &voters)
-                .with("default.replication.factor", "3")
+            let mut options = addresses
+                .highwater(id, &plan.binary, &dir)
                 .with("offsets.topic.num.partitions", "3")
                 .with("group.initial.rebalance.delay.ms", "0")
                 .with("group.consumer.session.timeout.ms", "6000")
@@ -81,12 +71,12 @@ impl Cluster {
             for (key, value) in &plan.overrides {
                 options = options.with(key, value);
             }
-            for (name, value) in plan.environment.get(id).into_iter().flatten() {
+            for (name, value) in plan.environment.get(&id).into_iter().flatten() {
                 options = options.with_environment(name, value);
             }
-            nodes.insert(*id, Node { options, dir, child: None });
+            nodes.insert(id, Node { options, dir, child: None });
         }
-        Ok((Cluster { nodes, network }, clients))
+        Ok((Cluster { nodes, network }, addresses.clients))
     }
 
     /// Starts a broker, without waiting for it. From the main thread only: a broker dies with the
@@ -210,12 +200,6 @@ impl Drop for Cluster {
 fn in_network(port: u16) -> BTreeMap<i32, SocketAddr> {
     let host = |id| Host::try_from(id).unwrap_or_default();
     IDS.into_iter().map(|id| (id, SocketAddr::from((address(host(id)), port)))).collect()
-}
-
-fn on_loopback() -> io::Result<BTreeMap<i32, SocketAddr>> {
-    let ports: [u16; 3] = free_ports()?;
-    let addresses = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    Ok(IDS.into_iter().zip(addresses).collect())
 }
 
 /// The process runs in that namespace, and dies with the thread that starts it.

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Milliseconds since the run began.
-pub type Ms = u32;
+pub use compat_tests::pauses::Ms;
 
 /// A partition, counted over all topics.
 pub type Partition = u16;

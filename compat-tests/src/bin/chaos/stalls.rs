@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use compat_tests::pauses::longest;
+
 use crate::history::{History, Ms, Outcome, Partition};
 
 /// The time that a fault is answered for: from its start until all is well again.
@@ -42,26 +44,12 @@ pub fn costs(history: &History, windows: &[Window]) -> BTreeMap<String, Cost> {
     for window in windows {
         let cost = costs.entry(window.name.clone()).or_default();
         cost.count += 1;
-        cost.all_partitions = cost.all_partitions.max(longest(&all, window));
+        cost.all_partitions = cost.all_partitions.max(longest(&all, window.from, window.to));
         for times in by_partition.values() {
-            cost.one_partition = cost.one_partition.max(longest(times, window));
+            cost.one_partition = cost.one_partition.max(longest(times, window.from, window.to));
         }
     }
     costs
-}
-
-/// The longest time between two of `times`, sorted, of which at least a part is in the window.
-/// Where there is none before it or behind it, its own ends count.
-fn longest(times: &[Ms], window: &Window) -> Ms {
-    let first = times.partition_point(|time| *time <= window.from);
-    let end = times.partition_point(|time| *time < window.to);
-    let mut before = first.checked_sub(1).map_or(window.from, |last| times[last]);
-    let mut longest = 0;
-    for time in times[first..end.max(first)].iter().chain([times.get(end).unwrap_or(&window.to)]) {
-        longest = longest.max(time - before);
-        before = *time;
-    }
-    longest
 }
 
 #[cfg(test)]
@@ -83,11 +71,5 @@ mod tests {
         let costs = costs(&history, &[window("a", 20, 60), window("a", 92, 99), window("b", 3, 6)]);
         assert_eq!(costs["a"], Cost { count: 2, one_partition: 150, all_partitions: 40 });
         assert_eq!(costs["b"], Cost { count: 1, one_partition: 37, all_partitions: 5 });
-    }
-
-    #[test]
-    fn a_window_without_an_acknowledgement_is_a_pause_as_a_whole() {
-        let window = Window { name: "a".to_owned(), from: 10, to: 30 };
-        assert_eq!(longest(&[], &window), 20);
     }
 }

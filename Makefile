@@ -16,10 +16,10 @@ BINARY := $(TARGET_DIR)/release/highwater
 .DEFAULT_GOAL := help
 .PHONY: help setup build run cluster test check fix it crash chaos sim sim-cluster sim-groups fuzz compat \
 	compat-reference suites \
-	bench bench-smoke bench-vs-kafka differential doc deny ci clean
+	bench bench-smoke bench-vs-kafka bench-cluster-vs-kafka differential doc deny ci clean
 
 help: ## Show this list.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 
 setup: ## Install what the build needs (through apt-get, when missing).
 	@.ci/build-deps
@@ -100,6 +100,12 @@ bench-vs-kafka: setup ## Race against Apache Kafka (25 minutes, quiet machine): 
 	compat-tests/setup.sh java
 	$(CARGO) build $(WORKSPACE) --bins
 	$(TARGET_DIR)/release/bench-vs-kafka --results docs/benchmarks \
+		--document docs/BENCHMARKS.md $(ARGS)
+
+bench-cluster-vs-kafka: setup ## The same with three brokers each (20 minutes): replication, failover. ARGS=--quick.
+	compat-tests/setup.sh java
+	$(CARGO) build $(WORKSPACE) --bins
+	$(TARGET_DIR)/release/bench-vs-kafka --three --results docs/benchmarks/three-brokers \
 		--document docs/BENCHMARKS.md $(ARGS)
 
 doc: setup ## API documentation of our crates.

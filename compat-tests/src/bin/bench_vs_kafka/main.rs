@@ -4,7 +4,9 @@
 //! measures both at everything; what is told are medians over the rounds, their spread, and the
 //! ratios within a round.
 //!
-//! `--three` races three brokers against three (3 rounds, 2 seconds of each load).
+//! `--three` races three brokers against three (3 rounds, 2 seconds of each load);
+//! `--without-kafka` measures ours alone there.
+//!
 //! `--rounds N` (5), `--seconds S` of each load (0.8), `--quick` (one round, short loads),
 //! `--only TEXT` what has the text in its name, `--without-tools` no JVM clients and no librdkafka,
 //! `--results DIR` where results.json, table.md and the pictures go, `--render DIR` makes table and
@@ -46,6 +48,8 @@ pub struct Settings {
     pub only: String,
     /// JVM clients and librdkafka too.
     pub with_tools: bool,
+    /// Apache Kafka too, in the race of three brokers.
+    pub with_kafka: bool,
     /// Three brokers each.
     pub three: bool,
     /// One round, to see that everything runs.
@@ -58,15 +62,21 @@ pub struct Settings {
 
 impl Settings {
     fn parse() -> Result<Settings, String> {
+        let three = std::env::args().any(|argument| argument == "--three");
+        let (rounds, milliseconds, results) = match three {
+            true => (3, 2_000, "target/bench-cluster-vs-kafka"),
+            false => (5, 800, "target/bench-vs-kafka"),
+        };
         let mut settings = Settings {
             binary: binary(),
-            rounds: 5,
-            each: Duration::from_millis(800),
+            rounds,
+            each: Duration::from_millis(milliseconds),
             only: String::new(),
             with_tools: true,
-            three: false,
+            with_kafka: true,
+            three,
             quick: false,
-            results: PathBuf::from("target/bench-vs-kafka"),
+            results: results.into(),
             render: false,
             document: None,
         };
@@ -81,12 +91,8 @@ impl Settings {
                 "--results" => settings.results = value()?.into(),
                 "--document" => settings.document = Some(value()?.into()),
                 "--render" => (settings.results, settings.render) = (value()?.into(), true),
-                "--three" => {
-                    settings.three = true;
-                    settings.rounds = 3;
-                    settings.each = Duration::from_secs(2);
-                    settings.results = PathBuf::from("target/bench-cluster-vs-kafka");
-                }
+                "--three" => {}
+                "--without-kafka" => settings.with_kafka = false,
                 "--quick" => {
                     settings.quick = true;
                     settings.rounds = 1;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use compat_tests::cluster::IDS;
 use compat_tests::pauses::{Ms, longest};
 
-use super::Turn;
 use super::lanes::{Stream, Trace, Traffic, lost};
+use super::{Turn, tell};
 use crate::load::new_topic;
 use crate::results::{Better, median};
 
@@ -64,6 +64,7 @@ pub fn measure(turn: &mut Turn, partitions: i32, hangs: bool) -> Result<(), Stri
     }
     scene.rolling_restart(turn)?;
     let traces = scene.traffic.stop()?;
+    tell("what was acknowledged is read");
     for fault in &scene.faults {
         report(turn, partitions, fault, &traces, &scene.topics[0].0);
     }
@@ -114,6 +115,7 @@ impl Scene {
         self.settle(turn)?;
         let id = IDS[turn.round % IDS.len()];
         let (led, from) = (self.led_by(turn, id)?, self.traffic.now());
+        tell(&format!("kill -9 of broker {id}"));
         turn.nodes.kill(id);
         self.traffic.wait_until_it_flows(Scene::watched(turn))?;
         self.over("kill -9", from, led);
@@ -124,6 +126,7 @@ impl Scene {
         self.settle(turn)?;
         let id = IDS[(turn.round + 1) % IDS.len()];
         let (led, from) = (self.led_by(turn, id)?, self.traffic.now());
+        tell(&format!("broker {id} hangs"));
         turn.nodes.signal(id, libc::SIGSTOP);
         let flows = self.traffic.wait_until_it_flows(Scene::watched(turn) * 2);
         turn.nodes.signal(id, libc::SIGCONT);
@@ -137,6 +140,7 @@ impl Scene {
         self.settle(turn)?;
         let from = self.traffic.now();
         for id in IDS {
+            tell(&format!("broker {id} is restarted"));
             turn.nodes.terminate(id)?;
             turn.nodes.restart(id)?;
             self.in_sync(turn)?;

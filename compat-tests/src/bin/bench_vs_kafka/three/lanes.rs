@@ -14,8 +14,10 @@ use compat_tests::cluster::IDS;
 use compat_tests::pauses::Ms;
 use compat_tests::requests::{PRODUCE_VERSION, produce};
 use compat_tests::router::{Failure, Router};
+use kafka_protocol::messages::ProduceRequest;
 
 use super::nodes::Nodes;
+use super::tell;
 
 /// How long an answer may take before a lane looks elsewhere.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -170,7 +172,7 @@ impl Lane {
         let started = Instant::now();
         while let Err(failure) = self.attempt(&request) {
             if started.elapsed() > DELIVERED_WITHIN {
-                eprintln!("        given up: {}", failure.name());
+                tell(&format!("a produce is given up: {}", failure.name()));
                 self.trace.failed += 1;
                 return;
             }
@@ -183,10 +185,7 @@ impl Lane {
         self.shared.last[self.index].store(now, Ordering::Relaxed);
     }
 
-    fn attempt(
-        &mut self,
-        request: &kafka_protocol::messages::ProduceRequest,
-    ) -> Result<(), Failure> {
+    fn attempt(&mut self, request: &ProduceRequest) -> Result<(), Failure> {
         let ask = self.whom_to_ask();
         let leader = self.router.leader(&self.stream.topic, self.partition, ask)?;
         let answer = self.router.call(leader.id, PRODUCE_VERSION, request);

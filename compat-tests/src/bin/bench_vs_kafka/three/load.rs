@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use compat_tests::load::Cost;
 
-use super::Turn;
+use super::{Turn, tell};
 use crate::Settings;
 use crate::ballast;
 use crate::latency::{self, Times};
@@ -54,6 +54,7 @@ pub fn measure(turn: &mut Turn) -> Result<(), String> {
         }
         let cost = produce(turn, &shape, turn.settings.each)?;
         let name = turn.named(name);
+        tell(&format!("{name}: {:.1} MB/s", cost.megabytes_per_second()));
         turn.add(PRODUCE, &name, "MB/s", Better::More, cost.megabytes_per_second());
         let cpu = cost.cpu_seconds_per_gigabyte();
         turn.add(PRODUCE, &name, "CPU-s/GB of all three", Better::Less, cpu);
@@ -68,7 +69,7 @@ fn produce(turn: &Turn, shape: &Shape, time: Duration) -> Result<Cost, String> {
     let mut attempt = 1;
     loop {
         match try_produce(turn, shape, time) {
-            Err(error) if attempt < ATTEMPTS => eprintln!("        once more: {error}"),
+            Err(error) if attempt < ATTEMPTS => tell(&format!("once more: {error}")),
             result => return result,
         }
         attempt += 1;
@@ -106,6 +107,7 @@ fn latency(turn: &mut Turn, rate: u32) -> Result<(), String> {
     let time = turn.settings.each * LATENCY_LOADS;
     let Times { p50_ms, p99_ms, .. } = latency::times(address, &topic, rate, time);
     let name = turn.named(&format!("end to end, {rate} records of 100 B a second"));
+    tell(&format!("{name}: p99 {p99_ms:.1} ms"));
     turn.add(LATENCY, &name, "p50 ms", Better::Less, p50_ms);
     turn.add(LATENCY, &name, "p99 ms", Better::Less, p99_ms);
     turn.nodes.delete_topic(&topic)

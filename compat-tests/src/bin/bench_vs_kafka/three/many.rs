@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use compat_tests::Broker;
 
-use super::Turn;
+use super::{Turn, tell};
 use crate::load::new_topic;
 use crate::results::Better;
 
@@ -28,6 +28,7 @@ pub fn measure(turn: &mut Turn) -> Result<(), String> {
     let started = Instant::now();
     turn.nodes.create_topic(&topic, partitions)?;
     let created = started.elapsed().as_secs_f64();
+    tell(&format!("{name}: made in {created:.2} s"));
     turn.add(NAME, name, "s until all serve and are in sync", Better::Less, created);
     let leaders = turn.nodes.leaders(&topic)?;
     let counts = leaders.values().map(|led| led.len() as f64);
@@ -46,6 +47,7 @@ fn idle(turn: &mut Turn, name: &str, time: Duration) {
     let cpu = turn.nodes.cpu_time().saturating_sub(cpu).as_secs_f64();
     let count = turn.nodes.brokers().count() as f64;
     let share = 100.0 * cpu / started.elapsed().as_secs_f64() / count;
+    tell(&format!("{name}, idle: {share:.1} % of a core per broker"));
     turn.add(NAME, &format!("{name}, idle"), "% of a core per broker", Better::Less, share);
     let resident: u64 = turn.nodes.brokers().map(Broker::rss_bytes).sum();
     let resident = resident as f64 / MEBIBYTE / count;

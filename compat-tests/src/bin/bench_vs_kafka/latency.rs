@@ -18,10 +18,13 @@ use crate::results::Better;
 /// How many loads' time one measurement takes: the tail needs many records.
 const LOADS: u32 = 2;
 
-/// Shares of the records took no longer than that.
+/// How long records took.
 pub struct Times {
+    /// The half of them no longer than that.
     pub p50_ms: f64,
+    /// 99 of a hundred.
     pub p99_ms: f64,
+    /// 999 of a thousand.
     pub p999_ms: f64,
 }
 

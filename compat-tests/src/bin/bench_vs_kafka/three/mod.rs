@@ -70,7 +70,7 @@ impl<'a> Turn<'a> {
 pub fn race(settings: &Settings, results: &mut Results) -> Result<(), String> {
     let started = Instant::now();
     for round in 0..settings.rounds {
-        for part in [loads_synced, loads_and_faults, many_partitions] {
+        for part in [loads_and_faults, loads_synced, many_partitions] {
             let mut order = vec![Who::Highwater, Who::Kafka];
             order.rotate_left(round % 2);
             order.retain(|who| settings.with_kafka || *who == Who::Highwater);

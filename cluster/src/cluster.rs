@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use protocol::types::{BrokerId, PartitionId, ProducerId, Timestamp, TopicId};
-use storage::log_store::{Durability, GroupId, LogStore};
+use storage::log_store::GroupId;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::controller::directory;
 use crate::controller::elections::{self, ElectionOutcome, Elections};
-use crate::controller::failover::{self, Led};
+use crate::controller::failover;
 use crate::controller::forwarding::{self, Forwarding};
 use crate::controller::isolation;
 use crate::controller::members::MemberChanges;
@@ -30,97 +30,17 @@ use crate::limits::{
     GROUP_OPENS_STEP, GROUP_OPENS_TIMEOUT, HAND_OVER_TIMEOUT, IDLE_ROUNDS, PRODUCER_ID_BLOCK,
 };
 use crate::metadata::command::CommandOutcome;
-use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, PartitionImage, TopicImage};
+use crate::metadata::{BrokerImage, MetadataCommand, MetadataImage, PartitionImage};
+use crate::options::{ClusterOptions, PeerOptions};
 use crate::raft::{RaftGroup, Timing, spawn};
 use crate::replica::lifecycle::{Environment, node_id};
 use crate::replica::registry::Registry;
 use crate::replica::throttle::Throttle;
 use crate::replica::{
-    Leadership, LogPlaces, LogQuestion, LogStartObserver, LookupError, Replica, ThrottledReplicas,
-    lookup,
+    Leadership, LogPlaces, LogQuestion, LogStartObserver, LookupError, Replica, lookup,
 };
-use crate::transport::{NoPeers, PeerError, PeerHandler, PeerMessage, PeerTransport};
+use crate::transport::{NoPeers, PeerError, PeerHandler, PeerMessage};
 use crate::{ClusterError, ReadError};
-
-/// What a partition's replica must know of its topic's configs, resolved by the broker.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReplicaSettings {
-    /// When an append counts as durable.
-    pub durability: Durability,
-    /// `None` = unlimited. Only where `cleanup.policy` has `delete`.
-    pub retention_ms: Option<i64>,
-    /// `None` = unlimited. Only where `cleanup.policy` has `delete`.
-    pub retention_bytes: Option<i64>,
-    /// Replicas that must follow closely for an append.
-    pub min_insync_replicas: usize,
-    /// Whose sending is throttled while the follower is not in sync.
-    pub leader_throttled: ThrottledReplicas,
-    /// Whose receiving is, while they are not in sync.
-    pub follower_throttled: ThrottledReplicas,
-}
-
-/// Resolves a topic's settings from its image and the brokers' configs.
-pub type ResolveSettings =
-    Arc<dyn Fn(&MetadataImage, &TopicImage) -> ReplicaSettings + Send + Sync>;
-
-/// What a node is started with.
-pub struct ClusterOptions {
-    /// This broker, as it registers itself.
-    pub broker: BrokerImage,
-    /// Used by the very first start only; generated when `None`.
-    pub cluster_id: Option<String>,
-    /// The broker's store.
-    pub store: LogStore,
-    /// Resolves a topic's settings from its image (configs of topic, dynamic and static broker).
-    pub settings: ResolveSettings,
-    /// How often retention is looked at, at the least.
-    pub retention_check_interval: Duration,
-    /// Idempotent producers that are silent for longer are forgotten.
-    pub producer_id_expiration: Duration,
-    /// Milliseconds since the epoch; the broker's clock.
-    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Fresh ids; the broker's randomness.
-    pub new_uuid: Arc<dyn Fn() -> Uuid + Send + Sync>,
-}
-
-/// The other nodes, for a cluster of several.
-pub struct PeerOptions {
-    /// The brokers that vote on metadata, this one among them.
-    pub voters: Vec<BrokerId>,
-    /// How they are reached.
-    pub transport: Arc<dyn PeerTransport>,
-    /// Time between a leader's heartbeats.
-    pub heartbeat: Duration,
-    /// A follower that hears nothing for a random time between these stands for election.
-    pub election_timeout: std::ops::Range<Duration>,
-    /// How often a broker shows the controller that it is there.
-    pub presence_heartbeat: Duration,
-    /// A broker that does not for so long is taken for dead.
-    pub session_timeout: Duration,
-    /// A follower that has not caught up for so long is not in sync.
-    pub replica_lag_max: Duration,
-    /// How often leadership is given back to preferred replicas; `None` = never.
-    pub rebalance_interval: Option<Duration>,
-}
-
-impl PeerOptions {
-    /// With the clocks that suit brokers with many partitions.
-    #[must_use]
-    pub fn new(voters: Vec<BrokerId>, transport: Arc<dyn PeerTransport>) -> PeerOptions {
-        let timing = Timing::default();
-        let election_timeout = timing.election_min..timing.election_max;
-        PeerOptions {
-            voters,
-            transport,
-            heartbeat: timing.heartbeat,
-            election_timeout,
-            presence_heartbeat: Duration::from_secs(2),
-            session_timeout: Duration::from_secs(9),
-            replica_lag_max: Duration::from_secs(30),
-            rebalance_interval: None,
-        }
-    }
-}
 
 /// One node of the cluster.
 pub struct Cluster {
@@ -256,7 +176,7 @@ impl Cluster {
         let (voters, presence) = (self.voters.clone(), self.presence.clone());
         self.spawn_until_closing(async move {
             let is_alive = |id| presence.is_alive(id);
-            let groups = || failover::groups(metadata_group(&metadata, &voters), &registry);
+            let groups = || failover::groups(&metadata, &voters, &registry);
             isolation::run(heartbeat, election_max, is_alive, groups).await;
         });
         if let Some(interval) = rebalance_interval {
@@ -542,8 +462,7 @@ impl Cluster {
     /// Hands over what this broker leads, and closes every group; the store stays open.
     pub async fn shutdown(&self) {
         if !self.forwarding.is_alone {
-            let groups =
-                failover::groups(metadata_group(&self.metadata, &self.voters), &self.registry);
+            let groups = failover::groups(&self.metadata, &self.voters, &self.registry);
             let is_alive = |id| self.is_alive(id);
             failover::hand_over_all(self.timing.election_max, is_alive, groups).await;
         }
@@ -577,13 +496,13 @@ impl PeerHandler for Cluster {
     fn on_disconnected(&self, peer: BrokerId) {
         let ended = self.forwarding.transport.has_ended(peer);
         let (own, registry) = (self.broker_id, Arc::clone(&self.registry));
-        let (metadata, presence) =
-            (metadata_group(&self.metadata, &self.voters), self.presence.clone());
+        let (metadata, voters) = (self.metadata.clone(), self.voters.clone());
+        let presence = self.presence.clone();
         spawn(async move {
             if ended.await {
                 tracing::warn!(broker = peer.0, "the broker's process has ended");
                 presence.on_ended(peer);
-                failover::take_over(own, peer, failover::groups(metadata, &registry));
+                failover::take_over(own, peer, failover::groups(&metadata, &voters, &registry));
             }
         });
     }
@@ -593,11 +512,6 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         self.closing.cancel();
     }
-}
-
-fn metadata_group(metadata: &MetadataLog, voters: &[BrokerId]) -> Led {
-    let nodes = voters.iter().copied().map(node_id).collect();
-    Led { group: metadata.group().clone(), nodes }
 }
 
 /// A UUID in Kafka's spelling: 22 characters of base64 for URLs, no padding.

@@ -9,13 +9,15 @@ mod controller;
 pub mod error;
 mod limits;
 pub mod metadata;
+pub mod options;
 mod raft;
 pub mod replica;
 #[cfg(feature = "sim")]
 pub mod testing;
 pub mod transport;
 
-pub use cluster::{Cluster, ClusterOptions, PeerOptions, ReplicaSettings};
+pub use cluster::Cluster;
 pub use controller::elections::ElectionOutcome;
 pub use controller::quorum::{Quorum, QuorumReplica};
 pub use error::{AppendError, ClusterError, ReadError};
+pub use options::{ClusterOptions, PeerOptions, ReplicaSettings};

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use protocol::types::BrokerId;
 
+use super::metadata_log::MetadataLog;
 use crate::limits::{HAND_OVER_TIMEOUT, TAKE_OVER_STEP};
 use crate::raft::{RaftGroup, broker_id, spawn};
+use crate::replica::lifecycle;
 use crate::replica::registry::Registry;
 
 /// One group with its voters, as nodes, in the order of preference.
@@ -20,7 +22,11 @@ pub(crate) struct Led {
 }
 
 /// The groups of this broker, the metadata log's first.
-pub(crate) fn groups(metadata: Led, registry: &Registry) -> Vec<Led> {
+pub(crate) fn groups(log: &MetadataLog, voters: &[BrokerId], registry: &Registry) -> Vec<Led> {
+    let metadata = Led {
+        group: log.group().clone(),
+        nodes: voters.iter().copied().map(lifecycle::node_id).collect(),
+    };
     let replicas = registry.all();
     let open = replicas.iter().filter_map(|replica| {
         let partition = replica.partition();

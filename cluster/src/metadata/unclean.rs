@@ -77,7 +77,8 @@ mod tests {
     fn image(replicas: &[i32]) -> MetadataImage {
         let register = |id| {
             let (rack, endpoints, peer_address) = (None, Vec::new(), None);
-            let broker = BrokerImage { id: BrokerId(id), rack, endpoints, peer_address };
+            let (id, directory_id) = (BrokerId(id), None);
+            let broker = BrokerImage { id, rack, endpoints, peer_address, directory_id };
             MetadataCommand::RegisterBroker { broker }
         };
         let create = MetadataCommand::CreateTopic {

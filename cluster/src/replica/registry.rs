@@ -10,11 +10,11 @@ use storage::log_store::GroupId;
 
 use super::handle::{LogStartObserver, Replica, ReplicaId};
 use super::lifecycle::Environment;
-use crate::cluster::ReplicaSettings;
 use crate::controller::view::LeaderRow;
 use crate::limits::MAINTENANCE_INTERVAL;
 use crate::metadata::apply::MetadataDelta;
 use crate::metadata::{MetadataImage, PartitionImage, TopicImage};
+use crate::options::ReplicaSettings;
 use crate::raft::spawn;
 
 type SettingsOf = Arc<dyn Fn(&MetadataImage, &TopicImage) -> ReplicaSettings + Send + Sync>;

@@ -43,6 +43,10 @@ pub const ACCEPT_BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// How long requests in flight have to finish when the broker shuts down.
 pub const SHUTDOWN_DRAIN: Duration = Duration::from_secs(5);
 
+/// How long threads that wait for something outside (an answer from a name server, say) may keep
+/// the process of a broker that has shut down.
+pub const SHUTDOWN_THREADS: Duration = Duration::from_secs(1);
+
 /// Pause between requests being served and the exporter's histograms being folded; no timer runs
 /// while nothing is served.
 pub const METRICS_UPKEEP_DELAY: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use highwater::config::BrokerConfig;
-use highwater::{broker, cli::lag, cli::rewind, docgen, panics, surroundings, telemetry};
+use highwater::{broker, cli::lag, cli::rewind, docgen, limits, panics, surroundings, telemetry};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -93,7 +93,13 @@ fn serve(config: BrokerConfig, unknown_keys: Vec<String>) -> ExitCode {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))
-        .and_then(|runtime| runtime.block_on(broker::run_until_signal(config)));
+        .and_then(|runtime| {
+            let served = runtime.block_on(broker::run_until_signal(config));
+            // A thread that asks for the address of a broker that is gone may wait for an answer
+            // much longer than anybody waits for this process to end.
+            runtime.shutdown_timeout(limits::SHUTDOWN_THREADS);
+            served
+        });
     let Err(message) = served else { return ExitCode::SUCCESS };
     tracing::error!("{message}");
     eprintln!("highwater: {message}");

@@ -15,7 +15,7 @@ BINARY := $(TARGET_DIR)/release/highwater
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run cluster test check fix it crash chaos sim sim-cluster sim-groups fuzz compat \
-	compat-reference suites \
+	compat-reference suites docker-check \
 	bench bench-smoke bench-vs-kafka bench-cluster-vs-kafka differential doc deny ci clean
 
 help: ## Show this list.
@@ -82,6 +82,9 @@ compat-reference: ## The same cases against Apache Kafka itself.
 
 suites: build ## Suites of others: SUITE=librdkafka or franz-go, T= filters, BROKER=kafka compares.
 	BROKER=$(or $(BROKER),highwater) T=$(T) compat-tests/suites/run.sh $(SUITE)
+
+docker-check: ## The image and docker-compose.yml, in an engine of their own (root); PREBUILT=binary compiles none.
+	PREBUILT=$(PREBUILT) compat-tests/docker/check.sh
 
 bench: setup ## Throughput, CPU, memory and start-up of the whole broker, as a table.
 	$(CARGO) build $(WORKSPACE) --bins

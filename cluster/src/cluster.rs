@@ -22,7 +22,7 @@ use crate::controller::metadata_log::{
     METADATA_GROUP, MetadataLog, MetadataLogOptions, storage_error,
 };
 use crate::controller::placement;
-use crate::controller::presence::{self, Presence, PresenceTiming};
+use crate::controller::presence::{self, Presence};
 use crate::controller::producer_ids::ProducerIdBlock;
 use crate::controller::quorum::{self, Quorum};
 use crate::controller::unclean::{self, UncleanElections};
@@ -88,11 +88,7 @@ impl Cluster {
         peers: PeerOptions,
     ) -> Result<Arc<Cluster>, ClusterError> {
         let broker_id = options.broker.id;
-        let timing = Timing {
-            heartbeat: peers.heartbeat,
-            election_min: peers.election_timeout.start,
-            election_max: peers.election_timeout.end,
-        };
+        let timing = peers.timing();
         let forwarding = Arc::new(Forwarding {
             broker_id,
             transport: peers.transport.clone(),
@@ -101,11 +97,8 @@ impl Cluster {
         });
         let fresh = encode_uuid((options.new_uuid)());
         let directory_id = directory::id_of(&options.store, fresh).await.map_err(storage_error)?;
-        let presence_timing = PresenceTiming {
-            heartbeat: peers.presence_heartbeat,
-            session_timeout: peers.session_timeout,
-        };
-        let presence = Arc::new(Presence::new(broker_id, presence_timing, peers.transport.clone()));
+        let presence =
+            Arc::new(Presence::new(broker_id, peers.presence_timing(), peers.transport.clone()));
         let metadata = MetadataLog::open(MetadataLogOptions {
             node_id: node_id(broker_id),
             voters: peers.voters.iter().copied().map(node_id).collect(),

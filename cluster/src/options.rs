@@ -7,6 +7,7 @@ use protocol::types::{BrokerId, Timestamp};
 use storage::log_store::{Durability, LogStore};
 use uuid::Uuid;
 
+use crate::controller::presence::PresenceTiming;
 use crate::metadata::{BrokerImage, MetadataImage, TopicImage};
 use crate::raft::Timing;
 use crate::replica::ThrottledReplicas;
@@ -89,5 +90,17 @@ impl PeerOptions {
             replica_lag_max: Duration::from_secs(30),
             rebalance_interval: None,
         }
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        Timing {
+            heartbeat: self.heartbeat,
+            election_min: self.election_timeout.start,
+            election_max: self.election_timeout.end,
+        }
+    }
+
+    pub(crate) fn presence_timing(&self) -> PresenceTiming {
+        PresenceTiming { heartbeat: self.presence_heartbeat, session_timeout: self.session_timeout }
     }
 }

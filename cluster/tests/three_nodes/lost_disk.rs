@@ -8,7 +8,8 @@ use protocol::types::{BrokerId, Offset, TopicId};
 use uuid::Uuid;
 
 use crate::harness::{
-    Node, Place, append, bytes_of, create_topic, eventually, start_all, wait_for_high_watermark,
+    Node, Place, append, bytes_of, create_topic, eventually, open_store, start_all,
+    wait_for_high_watermark,
 };
 
 const ELECTION: Duration = Duration::from_millis(400);
@@ -33,6 +34,8 @@ async fn who_lost_its_disk_does_not_elect_who_was_away() {
     nodes[0].cluster.submit(later).await.expect("created");
     take(&mut nodes, 2).abort().await;
     take(&mut nodes, 3).abort().await;
+    // Once the last task of the node has let go of it.
+    open_store(&place.dir_of(3)).await.close().expect("closed");
     std::fs::remove_dir_all(place.dir_of(3)).expect("its disk is gone");
 
     nodes.push(Node::start(&place, 1).await);

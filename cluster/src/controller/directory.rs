@@ -7,10 +7,11 @@ use bytes::Bytes;
 use protocol::types::BrokerId;
 use serde::{Deserialize, Serialize};
 use storage::StorageError;
-use storage::log_store::LogStore;
+use storage::log_store::{GroupLog, LogStore};
 
 use super::metadata_log::{METADATA_GROUP, MetadataLog};
 use crate::limits::DIRECTORY_TIMEOUT;
+use crate::metadata::MetadataImage;
 use crate::raft::{LogStanding, wait, waiter};
 use crate::transport::{PeerError, PeerMessage, PeerTransport};
 
@@ -19,6 +20,8 @@ pub(crate) const ASK: u8 = 73;
 
 /// Where the metadata log keeps the directory's id.
 const ID_KEY: &[u8] = b"directory.id";
+/// Where it keeps those of all brokers: its image is not known before there is a leader.
+const KNOWN_KEY: &[u8] = b"directory.ids";
 
 #[derive(Serialize, Deserialize)]
 struct Question {
@@ -41,6 +44,26 @@ pub(crate) async fn id_of(store: &LogStore, fresh: String) -> Result<String, Sto
     log.put_state(ID_KEY, Bytes::from(fresh.clone()), done)?;
     wait(kept).await?;
     Ok(fresh)
+}
+
+/// Keeps by which directories the brokers are known. Nobody waits for it: what is known from an
+/// entry is on disk before anything that comes later.
+pub(crate) fn keep_known(log: &GroupLog, image: &MetadataImage) -> Result<(), StorageError> {
+    let known = image.brokers.values().map(|broker| (broker.id, &broker.directory_id));
+    let known = serde_json::to_vec(&known.collect::<Vec<_>>());
+    let known = known.map_err(|error| StorageError::Corrupt(error.to_string()))?;
+    log.put_state(KNOWN_KEY, known.into(), Box::new(|_| ()))
+}
+
+/// By which directory a broker is known, or was known before this broker started.
+fn known(log: &MetadataLog, broker: BrokerId) -> Result<Option<String>, PeerError> {
+    if let Some(registered) = log.image().brokers.get(&broker) {
+        return Ok(registered.directory_id.clone());
+    }
+    let kept = log.kept(KNOWN_KEY).map_err(|error| PeerError::Unreachable(error.to_string()))?;
+    let Some(kept) = kept else { return Ok(None) };
+    let kept: Vec<(BrokerId, Option<String>)> = serde_json::from_slice(&kept).map_err(broken)?;
+    Ok(kept.into_iter().find(|(id, _)| *id == broker).and_then(|(_, directory)| directory))
 }
 
 /// Before a metadata log that was empty at the start hears another broker, it asks that one whether
@@ -88,9 +111,7 @@ async fn ask(
 /// Says by which directory a broker is known here.
 pub(crate) fn answer(log: &MetadataLog, question: &PeerMessage) -> Result<PeerMessage, PeerError> {
     let question: Question = serde_json::from_slice(&question.head).map_err(broken)?;
-    let image = log.image();
-    let known = image.brokers.get(&question.broker);
-    let answer = Answer { directory_id: known.and_then(|broker| broker.directory_id.clone()) };
+    let answer = Answer { directory_id: known(log, question.broker)? };
     let head = serde_json::to_vec(&answer).map_err(broken)?;
     Ok(PeerMessage { kind: ASK, head: head.into(), body: Vec::new() })
 }

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use protocol::types::{BrokerId, LeaderEpoch};
 use storage::StorageError;
-use storage::log_store::{Durability, GroupId, LogStore};
+use storage::log_store::{Durability, GroupId, GroupLog, LogStore};
 use tokio::sync::watch;
 
+use super::directory;
 use crate::ClusterError;
 use crate::limits::{FORWARD_TIMEOUT, METADATA_SNAPSHOT_ENTRIES};
 use crate::metadata::apply::apply;
@@ -31,6 +32,7 @@ const COMMAND_VERSION: u8 = 1;
 /// The image as this broker has applied it.
 pub(crate) struct MetadataMachine {
     voters: usize,
+    log: GroupLog,
     image: watch::Sender<Arc<MetadataImage>>,
     /// The last term whose leader has committed an entry.
     settled_term: watch::Sender<u64>,
@@ -41,10 +43,11 @@ pub(crate) struct MetadataMachine {
 }
 
 impl MetadataMachine {
-    fn new(voters: usize) -> Self {
+    fn new(voters: usize, log: GroupLog) -> Self {
         let image = MetadataImage { next_group_id: 1, ..MetadataImage::default() };
         MetadataMachine {
             voters,
+            log,
             image: watch::Sender::new(Arc::new(image)),
             settled_term: watch::Sender::new(0),
             registry: OnceLock::new(),
@@ -56,11 +59,22 @@ impl MetadataMachine {
         self.image.borrow().clone()
     }
 
+    fn keep_directories(&self, before: &MetadataImage, image: &MetadataImage) {
+        if Arc::ptr_eq(&before.brokers, &image.brokers) {
+            return;
+        }
+        if let Err(error) = directory::keep_known(&self.log, image) {
+            // The store has stopped, and the broker with it.
+            tracing::debug!(%error, "the brokers' directories were not kept");
+        }
+    }
+
     fn carry_out(&self, command: &MetadataCommand) -> CommandResult {
         let _changing = self.changes.lock();
         let before = self.image_now();
         let (image, delta, result) = apply(&before, command);
         if image.version != before.version {
+            self.keep_directories(&before, &image);
             // Replicas are made before the image is seen, for who sees it may use them, and go
             // after it: who finds one gone sees that the topic is.
             if let Some(registry) = self.registry.get() {
@@ -108,6 +122,7 @@ impl Machine for MetadataMachine {
         let _changing = self.changes.lock();
         let before = self.image_now();
         let removed = &before.groups() - &image.groups();
+        self.keep_directories(&before, &image);
         if let Some(registry) = self.registry.get() {
             registry.on_snapshot(&image);
         }
@@ -155,7 +170,8 @@ pub(crate) struct MetadataLog {
 
 impl MetadataLog {
     pub(crate) async fn open(options: MetadataLogOptions) -> Result<MetadataLog, ClusterError> {
-        let machine = Arc::new(MetadataMachine::new(options.voters.len()));
+        let log = options.store.group(METADATA_GROUP);
+        let machine = Arc::new(MetadataMachine::new(options.voters.len(), log.clone()));
         let single_voter = options.voters == [options.node_id];
         let group = RaftGroup::open(GroupOptions {
             node_id: options.node_id,
@@ -163,7 +179,7 @@ impl MetadataLog {
             is_single: single_voter,
             founders: options.voters,
             if_empty: if single_voter { LogStanding::Whole } else { LogStanding::New },
-            log: options.store.group(METADATA_GROUP),
+            log,
             machine: machine.clone(),
             transport: options.transport,
             durability: Arc::new(DurabilityCell::new(Durability::Fsync)),
@@ -198,6 +214,11 @@ impl MetadataLog {
             Some(error) => storage_error(error),
             None => ClusterError::ShuttingDown,
         }
+    }
+
+    /// A small value that the log keeps.
+    pub(crate) fn kept(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
+        self.store.group(METADATA_GROUP).get_state(key)
     }
 
     /// From here on replicas follow the image.

@@ -14,8 +14,8 @@ WORKSPACE := --release --locked --workspace
 BINARY := $(TARGET_DIR)/release/highwater
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run cluster test check fix it crash chaos sim sim-cluster sim-groups fuzz compat \
-	compat-reference suites docker-check \
+.PHONY: help setup build run cluster test check fix it crash chaos sim sim-cluster sim-broker \
+	sim-groups fuzz compat compat-reference suites docker-check \
 	bench bench-smoke bench-vs-kafka bench-cluster-vs-kafka differential doc deny ci clean
 
 help: ## Show this list.
@@ -58,12 +58,18 @@ chaos: setup ## Three brokers lose processes, links and disks: MINUTES=30, SEED=
 	$(CARGO) build $(WORKSPACE) --bins
 	$(TARGET_DIR)/release/chaos --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-sim: sim-cluster sim-groups ## Seeded simulation, of the cluster and of groups: ITERATIONS=200 seeds, or SEED= replays one.
+sim: sim-cluster sim-broker sim-groups ## Seeded simulation, of the cluster, of brokers, of groups: ITERATIONS=200 seeds, or SEED= replays one.
 
 sim-cluster:
 	RUSTFLAGS="--cfg tokio_unstable" CARGO_TARGET_DIR=$(SIM_TARGET_DIR) \
 		$(if $(SEED),SEED=$(SEED),ITERATIONS=$(or $(ITERATIONS),200)) \
 		$(CARGO) test --release --locked -p cluster --no-default-features --features sim \
+		--test sim
+
+sim-broker:
+	RUSTFLAGS="--cfg tokio_unstable" CARGO_TARGET_DIR=$(SIM_TARGET_DIR) \
+		$(if $(SEED),SEED=$(SEED),ITERATIONS=$(or $(ITERATIONS),200)) \
+		$(CARGO) test --release --locked -p highwater --no-default-features --features sim \
 		--test sim
 
 # The machine is pure: the library's own tests run it, built as everything else is.

@@ -93,16 +93,7 @@ impl Broker {
             None => None,
         };
         let (cluster, peers) = start_cluster(&config, &bound, &store).await?;
-        let groups = GroupCoordinator::new(Arc::clone(&cluster), Arc::clone(&config));
-        let lag = LagService::new(Arc::clone(&cluster), Arc::clone(&config));
-        groups.observe(lag.clone());
-        let services = Arc::new(Services {
-            cluster,
-            config: Arc::clone(&config),
-            groups,
-            lag,
-            fetch_sessions: Mutex::new(FetchSessionCache::new(config.max_fetch_session_slots)),
-        });
+        let services = services(cluster, &config);
         // Before any handle of a metric is made: what is counted by one made earlier is lost.
         let metrics = telemetry::install_metrics();
         services.groups.start();
@@ -258,23 +249,7 @@ async fn start_cluster(
     bound: &[BoundListener],
     store: &LogStore,
 ) -> Result<(Arc<Cluster>, PeerServer), StartError> {
-    let settings_config = Arc::clone(config);
-    let options = ClusterOptions {
-        broker: BrokerImage {
-            id: config.node_id,
-            rack: config.rack.clone(),
-            endpoints: endpoints(config, bound),
-            peer_address: None,
-            directory_id: None,
-        },
-        cluster_id: config.cluster_id.clone(),
-        store: store.clone(),
-        settings: Arc::new(move |image, topic| replica_settings(&settings_config, image, topic)),
-        retention_check_interval: config.log_retention_check_interval,
-        producer_id_expiration: config.producer_id_expiration,
-        now: Arc::new(clock::now),
-        new_uuid: Arc::new(ids::new_uuid),
-    };
+    let options = cluster_options(config, endpoints(config, bound), store.clone());
     match &config.peers {
         Some(peers) => {
             let security = peer_security::load(&config.peer_security);
@@ -283,6 +258,47 @@ async fn start_cluster(
         }
         None => Ok((Cluster::start(options).await?, PeerServer::default())),
     }
+}
+
+/// What a broker of this configuration is in its cluster.
+#[must_use]
+pub fn cluster_options(
+    config: &Arc<BrokerConfig>,
+    endpoints: Vec<EndpointImage>,
+    store: LogStore,
+) -> ClusterOptions {
+    let settings_config = Arc::clone(config);
+    ClusterOptions {
+        broker: BrokerImage {
+            id: config.node_id,
+            rack: config.rack.clone(),
+            endpoints,
+            peer_address: None,
+            directory_id: None,
+        },
+        cluster_id: config.cluster_id.clone(),
+        store,
+        settings: Arc::new(move |image, topic| replica_settings(&settings_config, image, topic)),
+        retention_check_interval: config.log_retention_check_interval,
+        producer_id_expiration: config.producer_id_expiration,
+        now: Arc::new(clock::now),
+        new_uuid: Arc::new(ids::new_uuid),
+    }
+}
+
+/// What handlers share, on a cluster that is formed; the groups are still to be started.
+#[must_use]
+pub fn services(cluster: Arc<Cluster>, config: &Arc<BrokerConfig>) -> Arc<Services> {
+    let groups = GroupCoordinator::new(Arc::clone(&cluster), Arc::clone(config));
+    let lag = LagService::new(Arc::clone(&cluster), Arc::clone(config));
+    groups.observe(lag.clone());
+    Arc::new(Services {
+        cluster,
+        config: Arc::clone(config),
+        groups,
+        lag,
+        fetch_sessions: Mutex::new(FetchSessionCache::new(config.max_fetch_session_slots)),
+    })
 }
 
 /// What is advertised: as configured, with the port that was bound where port 0 was asked for. An

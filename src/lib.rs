@@ -27,4 +27,5 @@ pub mod peers;
 pub mod readiness;
 pub mod rewind;
 pub mod surroundings;
+pub mod tasks;
 pub mod telemetry;

@@ -64,13 +64,8 @@ pub async fn join(
     let broker: BrokerImage = options.broker.clone();
     let identity = Arc::new(identity().with_voters(voters.clone()));
     let transport = Arc::new(TcpPeers::new(Arc::clone(&identity), voters.clone()));
-    let options_of_peers = PeerOptions {
-        presence_heartbeat: timing.heartbeat,
-        session_timeout: timing.session_timeout,
-        replica_lag_max: timing.replica_lag_max,
-        rebalance_interval: timing.rebalance_interval,
-        ..PeerOptions::new(voters.keys().copied().collect(), transport.clone())
-    };
+    let voter_ids = voters.keys().copied().collect();
+    let options_of_peers = peer_options(timing, PeerOptions::new(voter_ids, transport.clone()));
     let cluster = Cluster::start_with_peers(options, options_of_peers).await?;
     tokio::spawn(follow_addresses(cluster.watch_metadata(), transport, voters.clone()));
     let stop = CancellationToken::new();
@@ -86,6 +81,18 @@ pub async fn join(
     // From here on a broker of another cluster is refused.
     identity.set_cluster_id(&cluster.metadata().cluster_id);
     Ok((cluster, server))
+}
+
+/// The options, with what is configured of them.
+#[must_use]
+pub fn peer_options(timing: ClusterTiming, defaults: PeerOptions) -> PeerOptions {
+    PeerOptions {
+        presence_heartbeat: timing.heartbeat,
+        session_timeout: timing.session_timeout,
+        replica_lag_max: timing.replica_lag_max,
+        rebalance_interval: timing.rebalance_interval,
+        ..defaults
+    }
 }
 
 /// The voters as configured, or as one of the bootstrap servers knows them; asks as long as none

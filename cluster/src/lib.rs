@@ -4,6 +4,7 @@
 //! metadata log says, and `controller` keeps that log; `transport` is how brokers talk. Only
 //! `raft` names openraft. Nothing here knows of client connections or consumer groups.
 
+mod blocking;
 pub mod cluster;
 mod controller;
 pub mod error;
@@ -16,6 +17,7 @@ pub mod replica;
 pub mod testing;
 pub mod transport;
 
+pub use blocking::off_worker;
 pub use cluster::Cluster;
 pub use controller::elections::ElectionOutcome;
 pub use controller::quorum::{Quorum, QuorumReplica};

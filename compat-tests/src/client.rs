@@ -81,16 +81,10 @@ impl Connection {
 
     /// Reads the next answer, which must be one to an `R` of this version.
     pub fn receive<R: Request>(&mut self, version: i16) -> io::Result<(i32, R::Response)> {
-        let mut frame = self
+        let frame = self
             .receive_frame()?
             .ok_or_else(|| io::Error::new(ErrorKind::UnexpectedEof, "the broker hung up"))?;
-        let header_version = R::Response::header_version(version);
-        let header = ResponseHeader::decode(&mut frame, header_version).map_err(invalid)?;
-        let response = R::Response::decode(&mut frame, version).map_err(invalid)?;
-        if !frame.is_empty() {
-            return Err(invalid(format!("{} bytes behind the answer", frame.len())));
-        }
-        Ok((header.correlation_id, response))
+        decode_response::<R>(version, frame)
     }
 
     /// Sends bytes as they are.
@@ -146,6 +140,20 @@ pub fn encode_request<R: Request>(
     let length = i32::try_from(frame.len() - 4).map_err(invalid)?;
     frame[..4].copy_from_slice(&length.to_be_bytes());
     Ok(frame.freeze())
+}
+
+/// An answer to an `R` of this version, from a frame without its length; with its correlation id.
+pub fn decode_response<R: Request>(
+    version: i16,
+    mut frame: Bytes,
+) -> io::Result<(i32, R::Response)> {
+    let header_version = R::Response::header_version(version);
+    let header = ResponseHeader::decode(&mut frame, header_version).map_err(invalid)?;
+    let response = R::Response::decode(&mut frame, version).map_err(invalid)?;
+    if !frame.is_empty() {
+        return Err(invalid(format!("{} bytes behind the answer", frame.len())));
+    }
+    Ok((header.correlation_id, response))
 }
 
 fn is_closed(error: &io::Error) -> bool {

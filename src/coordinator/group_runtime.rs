@@ -25,6 +25,7 @@ use super::observer::Observer;
 use super::runtime::{Answer, Coordinator, CoordinatorError};
 use crate::config::{BrokerConfig, group};
 use crate::limits::{COORDINATOR_FOLLOW_PAUSE, COORDINATOR_TELL_RETRY};
+use crate::tasks;
 
 /// The topic that holds groups and offsets.
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -88,7 +89,7 @@ impl GroupCoordinator {
     pub fn start(self: &Arc<Self>) {
         self.shards.start();
         let coordinator = Arc::clone(self);
-        self.follower.spawn(async move {
+        tasks::spawn(&self.follower, async move {
             tokio::select! {
                 () = coordinator.stop.cancelled() => {}
                 () = coordinator.follow() => {}

@@ -24,11 +24,11 @@ use self::log::ShardLog;
 use self::task::{ShardContext, ShardTask};
 use super::observer::{ObservedShard, Observer, ObserverCell};
 use super::shard::{Now, RequestToken, Shard, Steady};
-use crate::clock;
 use crate::limits::{
     COORDINATOR_COMPACTION_GROWTH, COORDINATOR_COMPACTION_MIN_BYTES,
     COORDINATOR_COMPACTION_PIECE_BYTES, COORDINATOR_QUEUED_CALLS,
 };
+use crate::{clock, tasks};
 
 mod active;
 mod batch;
@@ -231,7 +231,7 @@ impl<S: Shard> Coordinator<S> {
             observed: ObservedShard::new(Arc::clone(&self.observer), partition),
             changed: Arc::new(Notify::new()),
         };
-        self.tasks.spawn(task.run());
+        tasks::spawn(&self.tasks, task.run());
         Some(ShardHandle { calls, stop })
     }
 
@@ -240,7 +240,7 @@ impl<S: Shard> Coordinator<S> {
     pub fn start(self: &Arc<Self>) {
         let coordinator = Arc::clone(self);
         let mut images = self.cluster.watch_metadata();
-        self.tasks.spawn(async move {
+        tasks::spawn(&self.tasks, async move {
             loop {
                 let image = images.borrow_and_update().clone();
                 coordinator.reconcile(&image);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Replica;
 use super::registry::Registry;
+use crate::blocking::off_worker;
 use crate::limits::LOOKUP_TIMEOUT;
 use crate::metadata::PartitionImage;
 use crate::transport::{PeerError, PeerMessage, PeerTransport};
@@ -64,11 +65,7 @@ async fn here(replica: Arc<Replica>, time: Option<Timestamp>) -> Result<LogPlace
             found: found.flatten().map(|found| found.offset),
         })
     };
-    let looked = tokio::task::spawn_blocking(look).await;
-    looked
-        .map_err(|error| error.to_string())
-        .and_then(|looked| looked)
-        .map_err(LookupError::Unreadable)
+    off_worker(look).await.and_then(|looked| looked).map_err(LookupError::Unreadable)
 }
 
 /// Where a partition's log is.

@@ -2,39 +2,22 @@
 //! replicated partition and the metadata log, under crashes and cuts. One seed gives one history.
 //!
 //! `SEED=n` runs one seed twice and compares the histories; otherwise `ITERATIONS` seeds run (200
-//! if it is not given), each in a process of its own, because openraft's randomness lives in the
-//! thread. Needs `RUSTFLAGS="--cfg tokio_unstable"`, by which turmoil seeds tokio's scheduler.
+//! if it is not given). Needs `RUSTFLAGS="--cfg tokio_unstable"`, by which turmoil seeds tokio's
+//! scheduler.
 
-mod faults;
-mod network;
 mod node;
 mod oracle;
 mod run;
 mod workload;
 mod world;
 
-use std::process::{Command, ExitCode, Output};
-
-const DEFAULT_ITERATIONS: u64 = 200;
-const CHILD: &str = "HIGHWATER_SIM_CHILD";
-
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
+use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if !cfg!(tokio_unstable) {
-        println!("without RUSTFLAGS=\"--cfg tokio_unstable\" histories are not reproducible");
-    }
-    if let Some(seed) = number(CHILD) {
+    cluster::testing::seeds::main(|seed| {
         show_logs();
         run::run(seed);
-        return ExitCode::SUCCESS;
-    }
-    match (number("SEED"), number("ITERATIONS")) {
-        (Some(seed), None) => replay(seed),
-        (first, iterations) => sweep(first.unwrap_or(1), iterations.unwrap_or(DEFAULT_ITERATIONS)),
-    }
+    })
 }
 
 /// What the machines log, as `RUST_LOG` asks for; nothing without it.
@@ -42,77 +25,4 @@ fn show_logs() {
     if let Ok(filter) = std::env::var("RUST_LOG") {
         tracing_subscriber::fmt().with_env_filter(filter).without_time().init();
     }
-}
-
-/// Runs one seed in a process of its own.
-fn child(seed: u64) -> std::io::Result<Output> {
-    Command::new(std::env::current_exe()?).env(CHILD, seed.to_string()).output()
-}
-
-/// The line with seed and hash, or `None` if the run failed.
-fn verdict(output: &Output) -> Option<String> {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().rfind(|line| line.starts_with("seed "))?.to_owned();
-    output.status.success().then_some(line)
-}
-
-fn show(output: &Output) {
-    print!("{}", String::from_utf8_lossy(&output.stdout));
-    print!("{}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn replay(seed: u64) -> ExitCode {
-    let (Ok(first), Ok(second)) = (child(seed), child(seed)) else {
-        println!("seed {seed} could not be started");
-        return ExitCode::FAILURE;
-    };
-    show(&first);
-    match (verdict(&first), verdict(&second)) {
-        (Some(one), Some(other)) if one == other => ExitCode::SUCCESS,
-        (Some(one), Some(other)) => {
-            println!("seed {seed} is not reproducible:\n{one}\n{other}");
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::FAILURE,
-    }
-}
-
-fn sweep(first: u64, iterations: u64) -> ExitCode {
-    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
-    let next = std::sync::atomic::AtomicU64::new(first);
-    let failed = std::sync::Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    if seed >= first + iterations {
-                        return;
-                    }
-                    match child(seed) {
-                        Ok(output) => match verdict(&output) {
-                            Some(line) => println!("{line}"),
-                            None => {
-                                show(&output);
-                                failed.lock().expect("not poisoned").push(seed);
-                            }
-                        },
-                        Err(error) => {
-                            println!("seed {seed}: {error}");
-                            failed.lock().expect("not poisoned").push(seed);
-                        }
-                    }
-                }
-            });
-        }
-    });
-    let failed = failed.into_inner().expect("not poisoned");
-    if !failed.is_empty() {
-        println!("{} of {iterations} seeds failed: {failed:?}", failed.len());
-        println!("replay one with SEED={}", failed[0]);
-        return ExitCode::FAILURE;
-    }
-    println!("{iterations} seeds passed");
-    // The claim that a seed is a history, on the first one.
-    replay(first)
 }

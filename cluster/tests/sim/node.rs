@@ -6,21 +6,14 @@ use std::time::Duration;
 
 use cluster::metadata::BrokerImage;
 use cluster::replica::ThrottledReplicas;
+use cluster::testing::NODES;
+use cluster::testing::network::{SimTransport, serve};
 use cluster::{Cluster, ClusterOptions, PeerOptions, ReplicaSettings};
 use protocol::types::{BrokerId, Timestamp};
-use storage::log_store::{Durability, LogStore, LogStoreOptions, WriterMode};
-use tokio::sync::Notify;
+use storage::log_store::Durability;
 use uuid::Uuid;
 
-use crate::network::{SimTransport, serve};
-use crate::world::{NODES, World};
-
-/// Small files and checkpoints, so that a short history goes through many.
-const JOURNAL_FILE_BYTES: u64 = 16 << 10;
-const CHECKPOINT_BYTES: u64 = 8 << 10;
-const TAIL_BYTES: usize = 4 << 10;
-/// How long a sync takes.
-const SYNC: Duration = Duration::from_millis(2);
+use crate::world::World;
 
 pub fn image(id: u64) -> BrokerImage {
     BrokerImage {
@@ -39,7 +32,7 @@ pub async fn run(id: u64, life: u64, world: Arc<World>) -> turmoil::Result {
 }
 
 async fn run_seeded(id: u64, seed: u64, world: Arc<World>) -> turmoil::Result {
-    let store = open_store(id, &world)?;
+    let store = world.machines[&id].open_store()?;
     // No machine ever makes one twice: a new disk is known by a new one.
     let uuids = AtomicU64::new(seed << 16);
     let options = ClusterOptions {
@@ -57,8 +50,7 @@ async fn run_seeded(id: u64, seed: u64, world: Arc<World>) -> turmoil::Result {
         retention_check_interval: Duration::from_secs(300),
         producer_id_expiration: Duration::from_secs(86_400),
         now: Arc::new(|| {
-            let elapsed = turmoil::sim_elapsed().unwrap_or(Duration::ZERO);
-            Timestamp(elapsed.as_millis() as i64)
+            Timestamp(cluster::testing::elapsed().as_millis() as i64)
         }),
         new_uuid: Arc::new(move || {
             Uuid::from_u128(u128::from(uuids.fetch_add(1, Ordering::Relaxed)))
@@ -79,28 +71,4 @@ async fn run_seeded(id: u64, seed: u64, world: Arc<World>) -> turmoil::Result {
     world.state().running.insert(id, cluster.clone());
     serve(cluster).await?;
     Ok(())
-}
-
-fn open_store(id: u64, world: &World) -> Result<LogStore, Box<dyn std::error::Error>> {
-    let machine = &world.machines[&id];
-    let queued = Arc::new(Notify::new());
-    let wake = queued.clone();
-    let options = LogStoreOptions {
-        writer: WriterMode::Manual { wake: Some(Arc::new(move || wake.notify_one())) },
-        journal_file_bytes: JOURNAL_FILE_BYTES,
-        checkpoint_bytes: CHECKPOINT_BYTES,
-        tail_bytes: TAIL_BYTES,
-        ..LogStoreOptions::default()
-    };
-    let disk = Arc::new(machine.disk.clone());
-    let store = LogStore::open(options, disk, machine.kv.clone())?;
-    let writer = store.clone();
-    cluster::testing::spawn(async move {
-        loop {
-            queued.notified().await;
-            tokio::time::sleep(SYNC).await;
-            while writer.step() {}
-        }
-    });
-    Ok(store)
 }

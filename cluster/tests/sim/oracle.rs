@@ -5,11 +5,11 @@ use std::sync::{Arc, Weak};
 
 use cluster::Cluster;
 use cluster::replica::Replica;
+use cluster::testing::{NODES, logs};
 use protocol::record_batch::RecordBatch;
 use protocol::types::Offset;
-use storage::log_store::{ReadLimit, RecordSlice};
 
-use crate::world::{NODES, PARTITION, TOPIC, World};
+use crate::world::{PARTITION, TOPIC, World};
 
 /// Looks at every machine at every step.
 #[derive(Default)]
@@ -88,13 +88,13 @@ impl Oracle {
         let mut logs = Vec::new();
         for (id, node) in world.running() {
             let replica = node.replica(TOPIC, PARTITION).expect("the partition exists");
-            logs.push((id, read(&replica), replica.offsets()));
+            logs.push((id, logs::committed_bytes(&replica), replica.offsets()));
         }
         let (first_id, first, offsets) = &logs[0];
         for (id, bytes, _) in &logs[1..] {
             assert_eq!(bytes, first, "the logs of nodes {first_id} and {id} differ");
         }
-        let batches = parse(first);
+        let batches = logs::batches(first);
         let mut next = offsets.log_start_offset.0;
         if let Some(first_batch) = batches.keys().next() {
             assert!(*first_batch <= next, "the log begins behind its start");
@@ -145,34 +145,4 @@ fn check_topics(world: &World) {
             assert!(image.topics.contains_key(topic), "node {id} lost topic {topic}");
         }
     }
-}
-
-fn read(replica: &Replica) -> Vec<u8> {
-    let offsets = replica.offsets();
-    let limit = ReadLimit {
-        upper_bound: offsets.high_watermark,
-        max_bytes: usize::MAX,
-        min_one_batch: true,
-    };
-    let mut bytes = Vec::new();
-    if offsets.log_start_offset == offsets.high_watermark {
-        return bytes;
-    }
-    for slice in replica.read(offsets.log_start_offset, limit).expect("readable").slices {
-        match slice {
-            RecordSlice::Memory(slice) => bytes.extend_from_slice(&slice),
-            RecordSlice::File { .. } => panic!("the simulated disk has no files"),
-        }
-    }
-    bytes
-}
-
-fn parse(bytes: &[u8]) -> BTreeMap<i64, RecordBatch> {
-    let mut rest = bytes::Bytes::copy_from_slice(bytes);
-    let mut batches = BTreeMap::new();
-    while let Some(batch) = RecordBatch::split_from(&mut rest).expect("whole batches") {
-        batch.verify_crc().expect("unharmed batches");
-        batches.insert(batch.header().base_offset.0, batch);
-    }
-    batches
 }

@@ -5,10 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::faults::Faults;
-use crate::network::host;
+use cluster::testing::NODES;
+use cluster::testing::faults::Faults;
+use cluster::testing::network::host;
+
 use crate::oracle::Oracle;
-use crate::world::{NODES, World};
+use crate::world::World;
 use crate::{node, workload};
 
 /// Milliseconds with faults, once the cluster is formed.
@@ -53,10 +55,10 @@ pub fn run(seed: u64) {
     }
     let end_of_faults = now + SAFETY_MS;
     while now < end_of_faults {
-        faults.step(now, &mut sim, &world);
+        faults.step(now, &mut sim, &*world);
         step(&mut now, &mut sim, &faults);
     }
-    faults.heal(&mut sim, &world);
+    faults.heal(&mut sim, &*world);
     world.trace(String::from("healing"));
     world.state().healing = true;
     let deadline = now + LIVENESS_MS;

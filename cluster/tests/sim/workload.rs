@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::metadata::MetadataCommand;
+use cluster::testing::NODES;
 use cluster::{AppendError, ClusterError};
 use protocol::record_batch::{BatchBuilder, RecordBatch};
 use protocol::types::{BrokerId, Offset, ProducerEpoch, ProducerId, Timestamp, TopicId};
@@ -14,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use uuid::Uuid;
 
 use crate::node::image;
-use crate::world::{Acked, NODES, PARTITION, TOPIC, World};
+use crate::world::{Acked, PARTITION, TOPIC, World};
 
 pub const PRODUCERS: [i64; 3] = [11, 12, 13];
 const PATIENCE: Duration = Duration::from_millis(800);

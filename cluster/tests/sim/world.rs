@@ -3,23 +3,16 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use cluster::Cluster;
+use cluster::testing::faults::Scene;
+use cluster::testing::machine::Machine;
+use cluster::testing::{NODES, has_whole_logs};
 use protocol::types::{BrokerId, PartitionId, TopicId};
-use storage::disk::sim::SimDisk;
-use storage::kv::memory::MemoryKv;
 use uuid::Uuid;
 
-pub const NODES: [u64; 3] = [1, 2, 3];
 pub const TOPIC: TopicId = TopicId(Uuid::from_u128(7));
 pub const PARTITION: PartitionId = PartitionId(0);
-
-/// A machine's disks, which survive it.
-pub struct Machine {
-    pub disk: SimDisk,
-    pub kv: Arc<MemoryKv>,
-}
 
 /// A batch that was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,10 +45,7 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64) -> Arc<World> {
-        let machine = |id: u64| Machine {
-            disk: SimDisk::new(seed.wrapping_mul(31).wrapping_add(id)),
-            kv: Arc::new(MemoryKv::new()),
-        };
+        let machine = |id: u64| Machine::new(seed.wrapping_mul(31).wrapping_add(id));
         Arc::new(World {
             seed,
             machines: NODES.iter().map(|id| (*id, machine(*id))).collect(),
@@ -68,7 +58,7 @@ impl World {
     }
 
     pub fn trace(&self, event: String) {
-        let at = turmoil::sim_elapsed().unwrap_or(Duration::ZERO);
+        let at = cluster::testing::elapsed();
         if std::env::var_os("TRACE").is_some() {
             println!("{at:?} {event}");
         }
@@ -109,5 +99,24 @@ impl World {
         let mut hasher = DefaultHasher::new();
         self.state().trace.hash(&mut hasher);
         hasher.finish()
+    }
+}
+
+impl Scene for World {
+    fn machine(&self, id: u64) -> &Machine {
+        &self.machines[&id]
+    }
+
+    fn trace(&self, event: String) {
+        World::trace(self, event);
+    }
+
+    fn is_whole(&self) -> bool {
+        let running = self.running();
+        running.len() == NODES.len() && running.iter().all(|(_, node)| has_whole_logs(node))
+    }
+
+    fn on_crash(&self, id: u64) {
+        self.state().running.remove(&id);
     }
 }

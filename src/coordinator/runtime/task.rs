@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{AppendError, ReadError};
+use cluster::{AppendError, ReadError, off_worker};
 use protocol::compression::Codec;
 use protocol::types::LeaderEpoch;
 use tokio::sync::{Notify, mpsc};
@@ -133,7 +133,7 @@ impl<S: Shard> ShardTask<S> {
         let mut replay = Replay::<S>::new(offsets.log_start_offset, self.observed.clone());
         while replay.next < end {
             let log = Arc::clone(&self.log);
-            let work = tokio::task::spawn_blocking(move || replay.piece(&*log, end));
+            let work = off_worker(move || replay.piece(&*log, end));
             replay = match self.during(work).await {
                 Some(piece) => piece?,
                 None => return Ok(None),
@@ -144,7 +144,7 @@ impl<S: Shard> ShardTask<S> {
         }
         let (log_bytes, mut live_bytes) = (replay.log_bytes, 0);
         if log_bytes > self.context.limits.min_log_bytes {
-            let work = tokio::task::spawn_blocking(move || (replay.live_bytes(), replay));
+            let work = off_worker(move || (replay.live_bytes(), replay));
             match self.during(work).await {
                 Some(counted) => (live_bytes, replay) = counted,
                 None => return Ok(None),
@@ -177,9 +177,10 @@ impl<S: Shard> ShardTask<S> {
         self.leads(epoch)
     }
 
-    /// Waits for a blocking task and refuses what comes meanwhile; `None` when the shard is to
-    /// stop, or the task has failed.
-    async fn during<T>(&mut self, mut work: tokio::task::JoinHandle<T>) -> Option<T> {
+    /// Waits for blocking work and refuses what comes meanwhile; `None` when the shard is to
+    /// stop, or the work has failed.
+    async fn during<T>(&mut self, work: impl Future<Output = Result<T, String>>) -> Option<T> {
+        let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;

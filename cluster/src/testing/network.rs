@@ -2,27 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::Cluster;
-use cluster::transport::{PeerError, PeerMessage, PeerTransport};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use protocol::types::BrokerId;
 use storage::log_store::GroupId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use turmoil::net::{TcpListener, TcpStream};
 
+use crate::Cluster;
+use crate::transport::{PeerError, PeerMessage, PeerTransport};
+
 const PORT: u16 = 9093;
 const OK: u8 = 0;
 
+/// A machine's name in the simulated network.
+#[must_use]
 pub fn host(id: u64) -> String {
     format!("node-{id}")
 }
 
 /// Idle connections are kept, a connection that failed is dropped.
-#[derive(Default, Clone)]
+#[derive(Debug, Default, Clone)]
 pub struct SimTransport {
     idle: Arc<Mutex<BTreeMap<i32, Vec<TcpStream>>>>,
 }
@@ -34,7 +38,7 @@ impl SimTransport {
         group: GroupId,
         message: &PeerMessage,
     ) -> io::Result<Result<PeerMessage, PeerError>> {
-        let idle = self.idle.lock().expect("not poisoned").entry(target).or_default().pop();
+        let idle = self.idle.lock().entry(target).or_default().pop();
         let mut stream = match idle {
             Some(stream) => stream,
             None => TcpStream::connect((host(target as u64), PORT)).await?,
@@ -42,7 +46,7 @@ impl SimTransport {
         write_frame(&mut stream, group, message).await?;
         let status = stream.read_u8().await?;
         let (_, answer) = read_frame(&mut stream).await?;
-        self.idle.lock().expect("not poisoned").entry(target).or_default().push(stream);
+        self.idle.lock().entry(target).or_default().push(stream);
         if status == OK {
             return Ok(Ok(answer));
         }
@@ -98,12 +102,15 @@ async fn read_frame(stream: &mut TcpStream) -> io::Result<(GroupId, PeerMessage)
 }
 
 /// Answers peers until the machine stops.
+///
+/// # Errors
+/// The port cannot be had.
 pub async fn serve(cluster: Arc<Cluster>) -> io::Result<()> {
     let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
     loop {
         let (stream, _) = listener.accept().await?;
         let cluster = cluster.clone();
-        cluster::testing::spawn(async move {
+        super::spawn(async move {
             // A connection that breaks is the caller's to make anew.
             serve_connection(stream, &cluster).await.ok();
         });

@@ -42,7 +42,12 @@ fn config(id: u64) -> Arc<BrokerConfig> {
 /// Runs until the machine is crashed.
 pub async fn run(id: u64, life: u64, world: Arc<World>) -> turmoil::Result {
     let seed = world.seed.wrapping_mul(1_000).wrapping_add(id * 100).wrapping_add(life);
-    cluster::testing::scope(seed, run_seeded(id, world)).await
+    let ended = cluster::testing::scope(seed, run_seeded(id, world.clone())).await;
+    if world.machines[&id].disk.is_down() {
+        // A broker whose disk is gone does not start; the machine is about to crash.
+        return std::future::pending().await;
+    }
+    ended
 }
 
 async fn run_seeded(id: u64, world: Arc<World>) -> turmoil::Result {

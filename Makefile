@@ -129,6 +129,7 @@ ci: ## What .ci/run runs: check, tests, crash loops, simulation, short forms of 
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	LOOPS=$(or $(LOOPS),10) $(CARGO) test $(WORKSPACE)
 	@$(MAKE) sim-cluster
+	@$(MAKE) sim-broker
 	@$(MAKE) chaos MINUTES=$(or $(MINUTES),3) ARGS=$(if $(filter 0,$(shell id -u)),,--no-namespaces)
 	SHORT=1 compat-tests/run.sh
 	SHORT=1 compat-tests/suites/run.sh

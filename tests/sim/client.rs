@@ -21,11 +21,18 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 /// Between two attempts.
 pub const PAUSE: Duration = Duration::from_millis(50);
 
+/// Who leads a partition, and since which epoch.
+#[derive(Clone, Copy)]
+pub struct Leader {
+    pub node: u64,
+    pub epoch: i32,
+}
+
 /// A connection to each broker that it has to do with.
 pub struct Client {
     pub rng: StdRng,
     connections: BTreeMap<u64, Frames>,
-    leaders: BTreeMap<i32, u64>,
+    leaders: BTreeMap<i32, Leader>,
     next_correlation_id: i32,
 }
 
@@ -68,7 +75,7 @@ impl Client {
     }
 
     /// The leader as it is believed to be; asks a broker when nothing is.
-    pub async fn leader(&mut self, partition: i32) -> u64 {
+    pub async fn leader(&mut self, partition: i32) -> Leader {
         loop {
             if let Some(leader) = self.leaders.get(&partition) {
                 return *leader;
@@ -77,7 +84,8 @@ impl Client {
             let request = metadata(&[TOPIC], false);
             if let Ok(response) = self.call(node, METADATA_VERSION, &request).await {
                 for row in response.topics.iter().flat_map(|topic| &topic.partitions) {
-                    if let Ok(leader) = u64::try_from(row.leader_id.0) {
+                    if let Ok(node) = u64::try_from(row.leader_id.0) {
+                        let leader = Leader { node, epoch: row.leader_epoch };
                         self.leaders.insert(row.partition_index, leader);
                     }
                 }

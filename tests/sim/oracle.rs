@@ -115,7 +115,9 @@ fn check_records(world: &World, partition: i32, values: &[String]) {
     for acked in state.acked.iter().filter(|acked| acked.partition == partition) {
         let found = match acked.base_offset {
             Some(base_offset) => values.get(base_offset as usize..),
-            None => values.iter().position(|value| *value == acked.values[0]).map(|at| &values[at..]),
+            None => {
+                values.iter().position(|value| *value == acked.values[0]).map(|at| &values[at..])
+            }
         };
         let is_there = found.is_some_and(|values| values.starts_with(&acked.values));
         assert!(is_there, "{acked:?} was acknowledged and is not there");

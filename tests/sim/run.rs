@@ -10,7 +10,7 @@ use cluster::testing::faults::Faults;
 use cluster::testing::network::host;
 
 use crate::oracle::Oracle;
-use crate::world::{PARTITIONS, World, replica};
+use crate::world::World;
 use crate::{node, workload};
 
 /// Milliseconds with faults, once the topic is there.
@@ -58,7 +58,7 @@ pub fn run(seed: u64) {
         oracle.observe(&world);
     };
     while !world.state().formed {
-        assert!(now < FORMING_MS, "no topic was made: {}", describe(&world));
+        assert!(now < FORMING_MS, "no topic was made: {}", world.describe());
         step(&mut now, &mut sim);
     }
     let end_of_faults = now + SAFETY_MS;
@@ -71,7 +71,7 @@ pub fn run(seed: u64) {
     world.state().healing = true;
     let deadline = now + LIVENESS_MS;
     while !Oracle::healed(&world, DONE_AFTER_FAULTS) {
-        assert!(now < deadline, "the brokers do not heal: {}", describe(&world));
+        assert!(now < deadline, "the brokers do not heal: {}", world.describe());
         step(&mut now, &mut sim);
     }
     let log_hash = Oracle::check_logs(&world);
@@ -83,16 +83,4 @@ fn report(seed: u64, now: u64, world: &Arc<World>, log_hash: u64) {
     let state = world.state();
     let (acks, read, events) = (state.acked.len(), state.read.len(), state.trace.len());
     println!("seed {seed} ms {now} acks {acks} read {read} events {events} hash {hash:016x}");
-}
-
-fn describe(world: &World) -> String {
-    let running = world.running();
-    let mut lines = vec![format!("{:?}", world.state().done_since_healing)];
-    for (id, services) in &running {
-        lines.push(format!("node {id}: controller {:?}", services.cluster.controller()));
-        for replica in (0..PARTITIONS).filter_map(|partition| replica(services, partition)) {
-            lines.push(format!("  {:?} {:?}", replica.leadership(), replica.offsets()));
-        }
-    }
-    lines.join("\n")
 }

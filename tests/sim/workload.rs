@@ -115,10 +115,9 @@ async fn run_producer(world: Arc<World>, name: &'static str, mut client: Client)
 
 /// Sends a batch until it is in the log; returns where, if the broker still knows.
 async fn deliver(world: &World, client: &mut Client, partition: i32, batch: &Bytes) -> Option<i64> {
-    let request =
-        produce(TOPIC, partition, batch.clone(), -1).with_timeout_ms(PRODUCE_TIMEOUT_MS);
+    let request = produce(TOPIC, partition, batch.clone(), -1).with_timeout_ms(PRODUCE_TIMEOUT_MS);
     loop {
-        let leader = client.leader(partition).await;
+        let leader = client.leader(partition).await.node;
         if let Ok(response) = client.call(leader, PRODUCE_VERSION, &request).await {
             let row = &response.responses[0].partition_responses[0];
             match error(row.error_code) {
@@ -141,11 +140,13 @@ async fn run_consumer(world: Arc<World>, name: &'static str, mut client: Client)
     loop {
         let partition = client.rng.random_range(0..PARTITIONS);
         let position = &mut positions[partition as usize];
-        let request = fetch(TOPIC, partition, *position)
+        let leader = client.leader(partition).await;
+        let mut request = fetch(TOPIC, partition, *position)
             .with_max_wait_ms(FETCH_WAIT_MS)
             .with_max_bytes(FETCH_BYTES);
-        let leader = client.leader(partition).await;
-        let Ok(response) = client.call(leader, FETCH_VERSION, &request).await else {
+        // Or a broker that follows by now might say how much less it has (KIP-320).
+        request.topics[0].partitions[0].current_leader_epoch = leader.epoch;
+        let Ok(response) = client.call(leader.node, FETCH_VERSION, &request).await else {
             client.forget_leader(partition).await;
             continue;
         };
@@ -159,7 +160,11 @@ async fn run_consumer(world: Arc<World>, name: &'static str, mut client: Client)
             }
             // A leader that does not know yet how far the log is committed says so.
             code if code.is_retriable() => client.forget_leader(partition).await,
-            code => panic!("{name} cannot read partition {partition} at {position}: {code}"),
+            code => panic!(
+                "{name} cannot read partition {partition} at {position} on {}: {code}\n{}",
+                leader.node,
+                world.describe()
+            ),
         }
     }
 }

@@ -86,6 +86,19 @@ impl World {
         self.state().running.iter().map(|(id, services)| (*id, services.clone())).collect()
     }
 
+    /// Who leads what, and how far the clients are.
+    pub fn describe(&self) -> String {
+        let running = self.running();
+        let mut lines = vec![format!("{:?}", self.state().done_since_healing)];
+        for (id, services) in &running {
+            lines.push(format!("node {id}: controller {:?}", services.cluster.controller()));
+            for replica in (0..PARTITIONS).filter_map(|partition| replica(services, partition)) {
+                lines.push(format!("  {:?} {:?}", replica.leadership(), replica.offsets()));
+            }
+        }
+        lines.join("\n")
+    }
+
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.state().trace.hash(&mut hasher);

@@ -84,10 +84,14 @@ impl Forwarding {
         };
         let answer: Answer = serde_json::from_slice(&answer.head)
             .map_err(|error| ClusterError::Storage(error.to_string()))?;
-        if answer.result.is_ok() {
-            log.wait_for_version(answer.version).await?;
+        match answer.result {
+            Ok(outcome) => log.wait_for_version(answer.version).await.map(|()| outcome),
+            // The other broker's end is not ours, and the command may be in the log all the same.
+            Err(ClusterError::Storage(_) | ClusterError::ShuttingDown) => {
+                Err(ClusterError::Undecided)
+            }
+            refused => refused,
         }
-        answer.result
     }
 }
 

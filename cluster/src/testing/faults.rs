@@ -7,9 +7,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use turmoil::Sim;
 
+use super::NODES;
 use super::machine::Machine;
 use super::network::host;
-use super::NODES;
 
 /// What faults happen to.
 pub trait Scene {
@@ -86,10 +86,12 @@ impl Faults {
 
     /// Everything is mended at once.
     pub fn heal(&mut self, sim: &mut Sim<'_>, scene: &dyn Scene) {
+        // First: what has stopped does not go on with a disk that is well again.
+        self.crash_stopped_disks(0, sim, scene);
         for node in NODES {
             scene.machine(node).disk.clear_faults();
+            scene.machine(node).slow_down(0);
         }
-        self.crash_stopped_disks(0, sim, scene);
         for at in self.restart_at.values_mut().chain(self.repair_at.values_mut()) {
             *at = 0;
         }

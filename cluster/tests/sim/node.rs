@@ -49,9 +49,7 @@ async fn run_seeded(id: u64, seed: u64, world: Arc<World>) -> turmoil::Result {
         }),
         retention_check_interval: Duration::from_secs(300),
         producer_id_expiration: Duration::from_secs(86_400),
-        now: Arc::new(|| {
-            Timestamp(cluster::testing::elapsed().as_millis() as i64)
-        }),
+        now: Arc::new(|| Timestamp(cluster::testing::elapsed().as_millis() as i64)),
         new_uuid: Arc::new(move || {
             Uuid::from_u128(u128::from(uuids.fetch_add(1, Ordering::Relaxed)))
         }),

@@ -73,7 +73,9 @@ async fn serve_connection(
                 let Some(frame) = frame else { return Ok(()) };
                 let frame = Frame { bytes: frame?.freeze(), reservation: budget.reservation() };
                 match dispatcher.handle(peer, frame).await {
-                    Handled::Ready(reply) => replies.push_back(std::future::ready(Ok(reply)).boxed()),
+                    Handled::Ready(reply) => {
+                        replies.push_back(std::future::ready(Ok(reply)).boxed());
+                    }
                     Handled::Later(reply) => replies.push_back(reply),
                     Handled::Close(_) => return Ok(()),
                 }

@@ -89,6 +89,7 @@ fn serve(config: BrokerConfig, unknown_keys: Vec<String>) -> ExitCode {
     telemetry::install_logs(telemetry::log_format(&config));
     panics::install_hook();
     surroundings::warn(&config, &unknown_keys);
+    surroundings::raise_open_file_limit();
     let served = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -1,6 +1,8 @@
-//! What is odd about how the broker was started, said once in the log.
+//! What the process is started in: what is odd about it, said once in the log; and how many files
+//! it may open.
 
-use tracing::warn;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tracing::{info, warn};
 
 use crate::config::BrokerConfig;
 
@@ -18,6 +20,21 @@ pub fn warn(config: &BrokerConfig, unknown_keys: &[String]) {
             "vm.overcommit_memory is 2: a request with a hostile array length can end this \
              process; use 0 or 1 where clients are not trusted"
         );
+    }
+}
+
+/// Lets this process open as many files as its hard limit allows, as the JVM does for Kafka: the
+/// soft limit is often 1,024, for the sake of programs that use `select`, and a connection is a
+/// file. One that cannot be raised stays, with a warning.
+pub fn raise_open_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current == limit.maximum {
+        return;
+    }
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => info!(before = limit.current, now = raised.current, "open files allowed"),
+        Err(error) => warn!(%error, limit = limit.current, "cannot raise the limit of open files"),
     }
 }
 

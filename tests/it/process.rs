@@ -1,5 +1,7 @@
 //! The process: what it starts with, what it refuses to start with, and how it stops.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 use compat_tests::batches::batch;
@@ -49,6 +51,31 @@ fn a_wrong_value_stops_the_start_and_says_what_is_allowed() {
         assert!(!succeeded, "{key}={value}: {said}");
         assert!(said.contains(key) && said.contains(value), "names key and value: {said}");
         assert!(!said.contains("panicked"), "{said}");
+    }
+}
+
+/// The soft and the hard limit of a process's open files.
+fn open_file_limits(pid: u32) -> Vec<String> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
+    let line = limits.lines().find(|line| line.starts_with("Max open files"));
+    line.expect("there is such a limit").split_whitespace().skip(3).map(str::to_owned).collect()
+}
+
+#[test]
+fn as_many_files_may_be_open_as_the_hard_limit_allows() {
+    if is_kafka() {
+        return;
+    }
+    let dir = temp_dir();
+    let few_files = dir.path().join("few-files");
+    let script = format!("#!/bin/sh\nulimit -Hn 700 && ulimit -Sn 60 && exec {BINARY} \"$@\"\n");
+    fs::write(&few_files, script).expect("written");
+    fs::set_permissions(&few_files, Permissions::from_mode(0o755)).expect("made executable");
+    let broker = Broker::start(BrokerOptions::new(few_files, dir.path()));
+    assert_eq!(open_file_limits(broker.pid())[..2], ["700", "700"]);
+    let many: Vec<_> = (0..200).map(|_| broker.connect()).collect();
+    for mut connection in many {
+        assert_eq!(connection.call(METADATA_VERSION, &metadata(&[], false)).brokers.len(), 1);
     }
 }
 

@@ -1,15 +1,18 @@
-//! ElectLeaders, AlterPartitionReassignments, DescribeQuorum and UnregisterBroker, of one broker.
+//! ElectLeaders, AlterPartitionReassignments, DescribeQuorum, AddRaftVoter, RemoveRaftVoter and
+//! UnregisterBroker, of one broker.
 
-use compat_tests::requests::topic_name;
+use compat_tests::requests::{text, topic_name};
+use kafka_protocol::messages::add_raft_voter_request::Listener;
 use kafka_protocol::messages::alter_partition_reassignments_request::{
     ReassignablePartition, ReassignableTopic,
 };
 use kafka_protocol::messages::describe_quorum_request as quorum;
 use kafka_protocol::messages::elect_leaders_request as election;
 use kafka_protocol::messages::{
-    AlterPartitionReassignmentsRequest, ApiKey, BrokerId, DescribeQuorumRequest,
-    ElectLeadersRequest, UnregisterBrokerRequest,
+    AddRaftVoterRequest, AlterPartitionReassignmentsRequest, ApiKey, BrokerId,
+    DescribeQuorumRequest, ElectLeadersRequest, RemoveRaftVoterRequest, UnregisterBrokerRequest,
 };
+use uuid::Uuid;
 
 use crate::case::Case;
 use crate::setup::NUMBERS;
@@ -42,12 +45,48 @@ fn describe_quorum(topic: &str, partition: i32) -> DescribeQuorumRequest {
     DescribeQuorumRequest::default().with_topics(vec![topic])
 }
 
+/// A controller that would vote, reached by this listener.
+fn voter(listener: &str) -> AddRaftVoterRequest {
+    let listener =
+        Listener::default().with_name(text(listener)).with_host(text("localhost")).with_port(9093);
+    AddRaftVoterRequest::default()
+        .with_timeout_ms(5_000)
+        .with_voter_id(4)
+        .with_voter_directory_id(Uuid::from_u128(4))
+        .with_listeners(vec![listener])
+}
+
+fn voter_no_more(id: i32, directory_id: Uuid) -> RemoveRaftVoterRequest {
+    RemoveRaftVoterRequest::default().with_voter_id(id).with_voter_directory_id(directory_id)
+}
+
+fn voter_cases() -> Vec<Case> {
+    use ApiKey::{AddRaftVoter, RemoveRaftVoter};
+    let foreign = || Some(text("another-cluster"));
+    vec![
+        Case::new(AddRaftVoter, "one more").ask(|_| voter("CONTROLLER")),
+        Case::new(AddRaftVoter, "another listener").ask(|_| voter("INSIDE")),
+        Case::new(AddRaftVoter, "no listener").ask(|_| voter("CONTROLLER").with_listeners(vec![])),
+        Case::new(AddRaftVoter, "no id").ask(|_| voter("CONTROLLER").with_voter_id(-1)),
+        Case::new(AddRaftVoter, "no directory")
+            .ask(|_| voter("CONTROLLER").with_voter_directory_id(Uuid::nil())),
+        Case::new(AddRaftVoter, "another cluster")
+            .ask(move |_| voter("CONTROLLER").with_cluster_id(foreign())),
+        Case::new(RemoveRaftVoter, "the only one").ask(|_| voter_no_more(1, Uuid::from_u128(1))),
+        Case::new(RemoveRaftVoter, "an unknown one").ask(|_| voter_no_more(4, Uuid::from_u128(4))),
+        Case::new(RemoveRaftVoter, "no id").ask(|_| voter_no_more(-1, Uuid::from_u128(4))),
+        Case::new(RemoveRaftVoter, "no directory").ask(|_| voter_no_more(4, Uuid::nil())),
+        Case::new(RemoveRaftVoter, "another cluster")
+            .ask(move |_| voter_no_more(4, Uuid::from_u128(4)).with_cluster_id(foreign())),
+    ]
+}
+
 pub fn cases() -> Vec<Case> {
     use ApiKey::{AlterPartitionReassignments, DescribeQuorum, ElectLeaders, UnregisterBroker};
     let reassigned = |name: &str, topic: &'static str, replicas: Option<&'static [i32]>| {
         Case::new(AlterPartitionReassignments, name).ask(move |_| reassign(topic, 0, replicas))
     };
-    vec![
+    let mut cases = vec![
         Case::new(ElectLeaders, "the leader that is").ask(|_| elect(NUMBERS, &[0])),
         Case::new(ElectLeaders, "an unknown topic").ask(|_| elect("no-such-topic", &[0])),
         Case::new(ElectLeaders, "an unknown partition").ask(|_| elect(NUMBERS, &[77])),
@@ -60,5 +99,7 @@ pub fn cases() -> Vec<Case> {
         Case::new(DescribeQuorum, "another topic").ask(|_| describe_quorum(NUMBERS, 0)),
         Case::new(UnregisterBroker, "an unknown broker")
             .ask(|_| UnregisterBrokerRequest::default().with_broker_id(BrokerId(99))),
-    ]
+    ];
+    cases.extend(voter_cases());
+    cases
 }

@@ -68,7 +68,7 @@ fn as_many_files_may_be_open_as_the_hard_limit_allows() {
     }
     let dir = temp_dir();
     let few_files = dir.path().join("few-files");
-    let script = format!("#!/bin/sh\nulimit -Hn 700 && ulimit -Sn 60 && exec {BINARY} \"$@\"\n");
+    let script = format!("#!/bin/sh\nulimit -Sn 60 && ulimit -Hn 700 && exec {BINARY} \"$@\"\n");
     fs::write(&few_files, script).expect("written");
     fs::set_permissions(&few_files, Permissions::from_mode(0o755)).expect("made executable");
     let broker = Broker::start(BrokerOptions::new(few_files, dir.path()));
